@@ -1,4 +1,4 @@
-/** Reads calls and their attempts in the format that `GET /provision/teams/{project}/calls` returns. */
+/** Reads calls and their attempts in the format of `GET /provision/teams/{project}/calls`. */
 import { type AttemptError, memoryApplication } from '../core/call.ts';
 import { toUsd } from '../core/cost.ts';
 import { formatTime } from '../core/time.ts';
@@ -7,19 +7,16 @@ import { createParameters, subjectHash } from './analytics/call-filter.ts';
 import { attemptErrorSql } from './attempt-errors.ts';
 
 export interface ListOptions {
-  /** How many calls to return, from 1 to 1,000. Defaults to 100. */
+  /** From 1 to 1,000. Defaults to 100. */
   readonly limit?: number | undefined;
-  /** Only lists calls older than the one with this id. It has to be a UUID. */
+  /** Only lists calls older than the one with this UUID. */
   readonly before?: string | null | undefined;
   readonly taskId?: string | null | undefined;
   readonly source?: string | null | undefined;
-  /** Only lists calls for which a vendor has returned this request id. */
   readonly requestId?: string | null | undefined;
-  /** Only lists calls about this end user. */
   readonly subject?: string | null | undefined;
-  /** Hides the gateway's own calls for project memory. */
   readonly hideOwn?: boolean | undefined;
-  /** Only lists calls with an attempt that failed, if we still know why. */
+  /** Only lists calls with a failed attempt whose reason hasn't been deleted yet. */
   readonly failed?: boolean | undefined;
 }
 
@@ -41,10 +38,10 @@ export interface CallRow {
   readonly cache: string | null;
   readonly tokens: { readonly input: number; readonly cached_input: number; readonly cache_write: number; readonly output: number };
   readonly cost: number | null;
-  /** True if we don't know the cost, because a model has no price. */
+  /** True if the cost is unknown because a model has no price. */
   readonly price_unknown: boolean;
   readonly estimated: boolean;
-  /** True if the quota store was unavailable, so we admitted the call without checking its ceilings. */
+  /** True if the call was admitted without checking its ceilings, because the quota store was unavailable. */
   readonly unmetered: boolean;
   readonly duration_ms: number;
   readonly first_byte_ms: number | null;
@@ -56,10 +53,7 @@ export interface CallRow {
   readonly iteration: number | null;
   readonly distil_saved: number | null;
   readonly subject_sha256: string | null;
-  /**
-   * The memories that recall put into the prompt, by their ids. Empty if there weren't any, or if we've deleted the
-   * call's text.
-   */
+  /** The ids of the memories in the prompt. Empty if there weren't any, or if the call's text has been deleted. */
   readonly recalled: readonly string[];
   readonly plan: unknown;
   readonly attempts: readonly AttemptRow[];
@@ -69,11 +63,11 @@ export interface AttemptRow {
   readonly n: number;
   readonly provider: string;
   readonly model: string;
-  /** The pool member that we called. Null if the provider has no pool. */
+  /** Null if the provider has no pool. */
   readonly member: string | null;
   readonly status: number | null;
   readonly outcome: string;
-  /** The vendor's id for this request, if it sent one. */
+  /** The vendor's id for this request. Null if it didn't send one. */
   readonly request_id: string | null;
   readonly wait_ms: number;
   readonly started_at: string;
@@ -81,19 +75,18 @@ export interface AttemptRow {
   readonly duration_ms: number;
   readonly cost: number | null;
   readonly price_unknown: boolean;
-  /** The reason why the attempt failed. Null if it didn't, or if we've already deleted the reason. */
+  /** Why the attempt failed. Null if it succeeded, or if the reason has been deleted. */
   readonly error: AttemptError | null;
 }
 
 const defaultLimit = 100;
 const maxLimit = 1_000;
 /**
- * We read this many calls per statement. On the embedded database there's only one session, so while a statement runs,
- * everything else has to wait.
+ * The number of calls per statement. It's small because a statement blocks the only session of the embedded database.
  */
 const pageSize = 250;
 
-/** Lists calls, with the newest first. `projectId` is null for the calls of all projects. */
+/** Newest first. `projectId` is null for the calls of all projects. */
 export async function listCalls(database: Queries, projectId: string | null, options: ListOptions = {}): Promise<CallRow[]> {
   const { limit = defaultLimit, before = null } = options;
   const bounded = Math.max(1, Math.min(maxLimit, Math.trunc(limit)));
@@ -131,7 +124,7 @@ type StoredCall = Omit<CallRow, 'created_at' | 'tokens' | 'cost' | 'price_unknow
   readonly output: number;
 };
 
-/** Columns without an alias have the same name as the field in the API. */
+/** Columns without an alias have the same name in the API. */
 const callColumns = `
          id, (select slug from projects where projects.id = project_id) as project, key_prefix as key,
          (select name from virtual_keys where virtual_keys.id = key_id) as key_name, source, route, model_asked, model, status, code, outcome, stream, cache, estimated, unmetered, duration_ms,
@@ -143,7 +136,7 @@ const callColumns = `
 
 function selectCalls(projectId: string | null, { before, taskId, source, requestId, subject, hideOwn, failed, limit }: ListOptions) {
   const { values, add } = createParameters();
-  /** These conditions make sense for both calls and failed attempts. Each of the tables has an index for them. */
+  /** Conditions for both calls and failed attempts, since both tables have suitable indexes. */
   const range = (id: string): string[] => [
     'true',
     ...(projectId === null ? [] : [`project_id = ${add(projectId)}::uuid`]),
@@ -153,15 +146,14 @@ function selectCalls(projectId: string | null, { before, taskId, source, request
     ...range('id'),
     ...(taskId ? [`task_id = ${add(taskId)}::text`] : []),
     ...(source ? [`source = ${add(source)}::text`] : []),
-    // With an array, PostgreSQL looks up each of the ids. With a subquery, it may go through all calls from the newest
-    // to the oldest.
+    // With an array, PostgreSQL looks up each id. With a subquery, it may scan all calls from the newest to the oldest.
     ...(requestId ? [`id = any (array(select call_id from attempts where request_id = ${add(requestId)}::text))`] : []),
     ...(subject ? [`subject_sha256 = ${subjectHash(subject, { add })}`] : []),
-    // The index on the end user starts with the project, so PostgreSQL can't use it without a condition on the project.
+    // The index on end users starts with the project, so PostgreSQL needs a condition on the project to use it.
     ...(subject && projectId === null ? ['project_id = any (array(select projects.id from projects))'] : []),
     ...(hideOwn ? [`source <> '${memoryApplication}'`] : []),
   ];
-  // There are only a few failed attempts, so start with those. Otherwise PostgreSQL would have to search all calls.
+  // Failed attempts are rare, so start with those instead of searching all calls.
   const failures = failed
     ? `join (select distinct call_id from attempt_errors where ${range('call_id').join(' and ')} order by call_id desc) failed
          on failed.call_id = calls.id`
@@ -199,7 +191,7 @@ function toAttemptRow({ callId: _callId, startedAt, costNanos, ...row }: StoredA
   return { ...row, started_at: formatTime(startedAt.getTime()), ...toCostJson(costNanos) };
 }
 
-/** If a model has no price, we don't know the cost. It's null then, and `price_unknown` is true. */
+/** Without a price, the cost is null and `price_unknown` is true. */
 function toCostJson(nanos: number | null): Pick<CallRow, 'cost' | 'price_unknown'> {
   return { cost: nanos === null ? null : toUsd(nanos), price_unknown: nanos === null };
 }

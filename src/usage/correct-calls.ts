@@ -1,6 +1,6 @@
 /**
- * Corrects the outcome and cost of stored calls, because sometimes we only learn these after we've sent the response.
- * At the moment that only happens with videos.
+ * Corrects the outcome and cost of stored calls. Videos need this, because we only learn both after the response has
+ * been sent.
  */
 import type { Outcome } from '../core/call.ts';
 import type { CostAdjustment } from '../core/cost.ts';
@@ -8,18 +8,15 @@ import type { Queries } from '../db/database.ts';
 
 export interface CallCorrection {
   readonly callId: string;
-  /** Null means that we keep the stored outcome. */
+  /** Null to keep the stored outcome. */
   readonly outcome: Outcome | null;
-  /** Null means that we keep the stored code. */
+  /** Null to keep the stored code. */
   readonly code: string | null;
   readonly costNanos: number | null;
   readonly estimated: boolean;
 }
 
-/**
- * Corrects calls that are already stored, and skips all others. These calls have just one attempt, so it gets the same
- * outcome and cost.
- */
+/** Skips calls that aren't stored yet. Only for calls with a single attempt, which gets the same outcome and cost. */
 export async function correctCalls(tx: Queries, corrections: readonly CallCorrection[]): Promise<readonly CostAdjustment[]> {
   if (corrections.length === 0) return [];
   const ids = corrections.map(({ callId }) => callId);

@@ -7,7 +7,7 @@
  */
 import type { Queries } from '../db/database.ts';
 
-/** Returns when the latest stored call of each key started. Keys without calls are missing. */
+/** Returns the start of the latest stored call of each key. Keys without calls are missing. */
 export async function lastCalls(database: Queries, keyIds: readonly string[]): Promise<ReadonlyMap<string, number>> {
   const rows = await database.query<{ keyId: string; startedAt: Date }>(
     `select given.id as "keyId", latest.started_at as "startedAt"
@@ -24,13 +24,12 @@ export interface LastError {
   readonly callId: string;
   readonly at: number;
   readonly status: number;
-  /** Null if there was no error code. */
   readonly code: string | null;
 }
 
 /**
- * Returns each key's latest failed call, of those that are already stored. Keys without failed calls are missing. The
- * index `calls_errors_by_key` has the same condition, so we don't have to go through all the successful calls.
+ * Returns the latest stored call of each key that failed. Keys without failed calls are missing. The condition is the
+ * same as in the index `calls_errors_by_key`, so that successful calls are skipped.
  */
 export async function lastErrors(database: Queries, keyIds: readonly string[]): Promise<ReadonlyMap<string, LastError>> {
   const rows = await database.query<Omit<LastError, 'at'> & { keyId: string; startedAt: Date }>(

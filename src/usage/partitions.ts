@@ -10,13 +10,12 @@ import type { Database } from '../db/database.ts';
 const tables = ['calls', 'attempts'] as const;
 
 /**
- * If creating a partition fails with one of these SQLSTATEs, we try again the next day. Until then, the rows go into
- * the default partition. It may already have rows for that month (23514), another process may be creating the partition
- * (42P07, 23505), or we couldn't lock the table in time (55P03, 40P01).
+ * SQLSTATEs after which we retry creating a partition the next day. Until then, rows go into the default partition. It
+ * may already have rows for that month (23514), another process may be creating the partition (42P07, 23505), or we
+ * couldn't lock the table in time (55P03, 40P01).
  */
 const toleratedStates = new Set<unknown>(['23514', '42P07', '23505', '55P03', '40P01']);
 
-/** Creates the partitions for this month and the next. */
 export async function ensurePartitions(database: Database, clock: Clock): Promise<void> {
   const thisMonth = monthAt(clock.now());
   for (const month of [thisMonth, monthAt(thisMonth.end)]) {
@@ -26,13 +25,13 @@ export async function ensurePartitions(database: Database, clock: Clock): Promis
 
 async function ensurePartition(database: Database, table: (typeof tables)[number], month: ReturnType<typeof monthAt>): Promise<void> {
   const name = `${table}_${month.name.replace('-', '_')}`;
-  // `create table` locks the parent table even if the partition already exists, so check first.
+  // Check first, because `create table` locks the parent table even if the partition already exists.
   const [existing] = await database.query<{ exists: boolean }>(`select to_regclass($1::text) is not null as "exists"`, [name]);
   if (existing?.exists) return;
   try {
     await database.transaction(async (tx) => {
       await tx.query(`set local lock_timeout = '2s'`);
-      // Identifiers and bounds can't be parameters here. None of them come from a user.
+      // Identifiers and bounds can't be parameters. None of them come from a user.
       await tx.query(
         `create table if not exists ${name} partition of ${table} for values from ('${minIdAt(month.start)}') to ('${minIdAt(month.end)}')`,
       );

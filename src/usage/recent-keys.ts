@@ -1,6 +1,6 @@
 /**
- * Lists the keys that have made calls recently, in any process. We find each project's sums through an index, so it
- * doesn't matter how many calls there were.
+ * Lists the keys with recent calls in any process. Uses an index on the sums of each project, so the number of calls
+ * doesn't matter.
  */
 import type { Queries } from '../db/database.ts';
 
@@ -9,7 +9,7 @@ export interface RecentKeys {
   readonly limit: number;
 }
 
-/** Returns the keys with a call after `since`, beginning with the one that was used last. */
+/** Returns the keys with a call after `since`, most recently used first. */
 export function listRecentKeys(queries: Queries, { since, limit }: RecentKeys): Promise<{ prefix: string; projectId: string }[]> {
   return queries.query(
     `select used.key_prefix as prefix, project.id as "projectId"

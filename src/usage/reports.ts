@@ -19,7 +19,6 @@ export type UsageReports = ReturnType<typeof createUsageReports>;
 
 interface UsageRow {
   readonly name: string | null;
-  /** In nano-dollars. A call whose cost we don't know counts as 0. */
   readonly cost: number;
   readonly tokens: number;
   readonly calls: number;
@@ -27,14 +26,11 @@ interface UsageRow {
 
 export function createUsageReports({ database, clock }: { database: Database; clock: Clock }) {
   /**
-   * Clients poll these reports, but there are only a few database connections for them. So if several callers ask for
-   * the same report at the same time, they get the same result.
+   * Clients poll these reports, but have few database connections. So callers who ask for the same report at the same
+   * time share the result.
    */
   const shared = createSharedReads();
-  /**
-   * Sums up calls by an attribute and returns the groups with the highest cost. Calls without this attribute are left
-   * out.
-   */
+  /** Sums up calls by an attribute and returns the most expensive groups. Calls without this attribute are left out. */
   const sumBy = (projectId: string, scope: Scope, period: Period): Promise<UsageRow[]> => {
     const parameters = createParameters();
     const parts = selectRollupSums({ projectId, scope, periods: [period] }, usageMeasures, parameters);
@@ -44,8 +40,8 @@ export function createUsageReports({ database, clock }: { database: Database; cl
     );
   };
   /**
-   * Sums up the calls of a month by task. There may be any number of tasks, so we only read those that could be among
-   * the most expensive ones.
+   * Sums up the calls of a month by task. There can be any number of tasks, so this only reads candidates for the most
+   * expensive ones.
    */
   const sumByTask = (projectId: string, { from, to }: Period): Promise<UsageRow[]> =>
     database.query<UsageRow>(selectTasks, [projectId, new Date(from), new Date(to), minIdAt(from), minIdAt(to)]);
@@ -74,15 +70,14 @@ export function createUsageReports({ database, clock }: { database: Database; cl
         by_source: sources.map((row) => ({ source: row.name, ...toGroup(row) })),
       };
     },
-    /** In nano-dollars. */
+    /** Returns the project's spend of the current month in nano-dollars. */
     async getMonthSpend(projectId: string): Promise<number> {
       const { start, end } = monthAt(clock.now());
       const [total] = await shared.run(`spend ${projectId} ${start}`, () => sumBy(projectId, 'project', { from: start, to: end }));
       return total?.cost ?? 0;
     },
     /**
-     * Returns how much of each ceiling the keys with this quota have used together. We only count settled calls, in the
-     * current window of the ceiling.
+     * Returns the usage of all keys that share a quota, by ceiling. Only includes settled calls in the current window.
      */
     async getKeyUsage(
       { projectId, quotaKeyId }: { readonly projectId: string; readonly quotaKeyId: string },
@@ -135,7 +130,7 @@ const newTasks = `from usage_increments
 
 /**
  * Selects the most expensive tasks of the month. A task that has changed since the last merge may have become cheaper
- * and drop out. So besides the changed tasks, we read that many more of the most expensive merged ones.
+ * and drop out, so besides the changed tasks, this reads as many additional merged ones.
  */
 const selectTasks = `
   with changed as materialized (

@@ -1,4 +1,3 @@
-/** Validates the body of the reprice route. */
 import { z } from 'zod';
 import { gatewayError } from '../core/errors.ts';
 import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
@@ -40,13 +39,12 @@ export const repriceInput = z.strictObject({
 });
 
 export interface RepriceInput {
-  /** Inclusive. We reprice the calls that started in this window. */
+  /** Reprices calls that started from this time on (inclusive). */
   readonly from: number;
-  /** Exclusive. */
   readonly to: number;
-  /** The slug of the project. Null for all projects. */
+  /** A project slug, or null for all projects. */
   readonly project: string | null;
-  /** Only reprices calls that were served by one of these models (`<provider>/<model>`). Null for all of them. */
+  /** Only reprices calls that were served by one of these models (`<provider>/<model>`). Null for all models. */
   readonly models: readonly string[] | null;
   /**
    * With `dated`, each call is charged at the prices that were in force when it started. With `now`, all calls are
@@ -55,7 +53,7 @@ export interface RepriceInput {
   readonly prices: 'dated' | 'now';
 }
 
-/** Throws a `bad_request` that lists all problems. */
+/** Validates the body of a reprice request. Throws a `bad_request` that lists all problems. */
 export function parseRepriceInput(body: unknown): RepriceInput {
   const { from, to, project = null, models = null, prices = 'dated' } = parseOrBadRequest(repriceInput, body);
   const window = { from: Date.parse(from), to: Date.parse(to) };

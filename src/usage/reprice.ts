@@ -27,29 +27,21 @@ export interface RepriceReceipt {
   readonly to: string;
   readonly prices: 'dated' | 'now';
   readonly models: readonly string[] | null;
-  /** The models whose price history we've corrected. */
   readonly prices_corrected: readonly string[];
   readonly calls: number;
   readonly calls_changed: number;
-  /** How many of the changed calls had no known cost before. */
+  /** How many of the changed calls had an unknown cost before. */
   readonly calls_newly_priced: number;
   readonly attempts_changed: number;
   readonly counters_changed: number;
-  /**
-   * How many calls kept their cost, and why. Either we don't have a price, or the price is per unit and we didn't store
-   * the units, or it's a video.
-   */
+  /** How many calls kept their cost, by reason. */
   readonly left: Readonly<Record<SkipReason, number>>;
-  /** How much all changes add up to, in USD. */
   readonly difference: number;
 }
 
 type SkipReason = Exclude<RecalculatedCost['kind'], 'cost'>;
 
-/**
- * Updates the ceiling counters (see `ceilings/counter-updates.ts`). Resolves with the change of each counter, by its
- * id.
- */
+/** Updates the ceiling counters (see `ceilings/counter-updates.ts`). Resolves with the change of each counter by id. */
 type AdjustCosts = (tx: Queries, changes: readonly CostAdjustment[]) => Promise<ReadonlyMap<number, number>>;
 
 export type Reprice = (request: RepriceRequest) => Promise<RepriceReceipt>;
@@ -103,21 +95,21 @@ interface RepricedSlice {
   readonly lastId: string;
 }
 
-/** Reprices the next slice, which starts after the call `after`. Returns null if there are no more calls. */
+/** Reprices the slice after the call `after`. Returns null if there are no more calls. */
 async function repriceSlice(
   tx: Queries,
   window: ChargesWindow,
   after: string | null,
   adjustCosts: AdjustCosts,
 ): Promise<RepricedSlice | null> {
-  // With this lock, no other reprice can change a cost between our read and our write.
+  // This lock keeps other reprices from changing a cost between our read and our write.
   await lockGlobal(tx, 'reprice');
   const { calls, attempts } = await readCharges(tx, window, after);
   const last = calls.at(-1);
   if (!last) return null;
   const changes = await writeCallCosts(tx, calls.flatMap(toNewCosts));
   const attemptsChanged = await writeAttemptCosts(tx, attempts.flatMap(toNewCosts));
-  // This locks the counters, which other processes need for their leases. So do it last.
+  // Do this last, because it locks counters that other processes need for their leases.
   const counters = await adjustCosts(tx, changes);
   return { calls, changes, attemptsChanged, counters, lastId: last.id };
 }

@@ -5,8 +5,8 @@
 
 export interface SharedReads {
   /**
-   * Joins the read that's waiting to start for this key, or creates it. The caller may just have written something that
-   * a running read doesn't see, so it can't join that one.
+   * Joins the read that's waiting to start for this key, or creates one. A read that's already running may not see what
+   * the caller has just written.
    */
   run<Result>(key: string, read: () => Promise<Result>): Promise<Result>;
 }

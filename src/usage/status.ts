@@ -1,5 +1,5 @@
 /**
- * Builds the response of `GET /status/peek`. It says what's left of a key's ceilings, what its project has spent, and
+ * Builds the response of `GET /status/peek`, with what's left of a key's ceilings, what its project has spent, and
  * whether the project's providers are healthy.
  */
 import type { Caller } from '../core/call.ts';
@@ -15,25 +15,25 @@ export interface StatusInput {
   readonly clock: Clock;
   readonly project: { readonly id: string; readonly slug: string; readonly settings: { readonly monthlyCapNanos: number | null } };
   readonly caller: Caller;
-  /** The ceilings of the caller's key, in calls, tokens or nano-dollars. Null means that there's no limit. */
+  /** The ceilings of the caller's key in calls, tokens or nano-dollars. Null for no limit. */
   readonly ceilings: Ceilings;
   readonly breakers: readonly unknown[];
   /**
-   * True if the models are served by the demo vendor. Clients need to know that these responses aren't from a real
+   * True if the demo vendor serves the models, because clients need to know that its responses don't come from a real
    * model.
    */
   readonly demo: boolean;
   /**
-   * The counters for the key's ceilings and for the project's monthly cap. If there's no limit, or no call has been
-   * counted yet, there's no counter either.
+   * Counters for the key's ceilings and for the project's monthly cap. A counter is missing if there's no limit or no
+   * call has been counted yet.
    */
   readonly countedUsage: CountedUsage;
 }
 
 export interface CounterUsage {
-  /** How much settled calls have used, in calls, tokens or nano-dollars. */
+  /** The usage of settled calls in calls, tokens or nano-dollars. */
   readonly used: number;
-  /** How much we've reserved for running calls. This is the sum of their upper bounds. */
+  /** The sum of the upper bounds that are reserved for running calls. */
   readonly reserved: number;
 }
 
@@ -56,7 +56,7 @@ export async function buildStatusReport(input: StatusInput) {
   ]);
   const report = (name: CeilingName, unit = (amount: number): number => amount) => {
     const { limit, window } = ceilings[name];
-    // Admission uses the counter, so do the same here if we can. That way, both always agree.
+    // Use the same counter as admission, if there is one, so that both agree.
     const { used, reserved } = countedUsage.key[name] ?? { used: usage?.[name] ?? 0, reserved: 0 };
     return {
       limit: limit === null ? null : unit(limit),
@@ -81,8 +81,8 @@ export async function buildStatusReport(input: StatusInput) {
 }
 
 /**
- * Returns `near_cap` from 90 % of the cap on, counting the reservations of running calls as well. Returns `exhausted`
- * once the cap is spent.
+ * Returns `near_cap` from 90 % of the cap (including reservations of running calls), and `exhausted` once the cap is
+ * spent.
  */
 function toCredit(spent: number, reserved: number, cap: number | null) {
   const isExhausted = cap !== null && spent >= cap;

@@ -1,11 +1,10 @@
-/** Stores settled calls with their attempts, and why those failed. It's fine to store a call twice. */
+/** Stores settled calls with their attempts and failure reasons. Idempotent. */
 import type { Attempt, AttemptError, PlanEntry, SettledCall } from '../core/call.ts';
 import { reachedVendor } from '../core/ceiling-usage.ts';
 import { hashSubjectHex } from '../core/subject.ts';
 import type { Queries } from '../db/database.ts';
 import { type Column, selectRows } from '../db/row-batches.ts';
 
-/** Returns the calls that weren't stored before. */
 export async function storeCalls(tx: Queries, calls: readonly SettledCall[]): Promise<readonly SettledCall[]> {
   if (calls.length === 0) return [];
   const insertCalls = insertInto('calls', callColumns, calls);
@@ -34,8 +33,8 @@ export async function storeCalls(tx: Queries, calls: readonly SettledCall[]): Pr
 }
 
 /**
- * Selects which of the calls were already stored, by their position (from 1). Usually there are none, so this returns
- * far fewer rows than if it listed the added ones.
+ * Selects calls that were already stored, by their position (from 1). Usually there are none, so this returns far fewer
+ * rows than a list of added ones.
  */
 const selectKnown = `
   select position::integer from unnest($1::uuid[]) with ordinality as given (id, position)
@@ -122,7 +121,7 @@ const errorColumns: readonly Column<FailedAttempt>[] = [
   ['message', 'text', ({ error }) => error.message],
 ];
 
-/** Inserts all rows with a single statement. Pass times in milliseconds. */
+/** Inserts all rows with a single statement. Times are in milliseconds. */
 function insertInto<Row>(table: string, columns: readonly Column<Row>[], rows: readonly Row[]): ReturnType<typeof selectRows> {
   const { text, values } = selectRows(columns, rows);
   const names = columns.map(([name]) => name);
@@ -130,7 +129,7 @@ function insertInto<Row>(table: string, columns: readonly Column<Row>[], rows: r
   return { text: `insert into ${table} (${names.join(', ')}) select ${selected.join(', ')} from (${text}) as new`, values };
 }
 
-/** Calls with the same key share one plan object, so we only have to format each plan once. */
+/** Calls of a key share a plan object, so each plan is only formatted once. */
 const planTexts = new WeakMap<readonly PlanEntry[], string>();
 
 function toPlanText(plan: readonly PlanEntry[]): string {
@@ -141,7 +140,7 @@ function toPlanText(plan: readonly PlanEntry[]): string {
   return text;
 }
 
-/** Returns the closest safe integer. A bigint column wouldn't accept fractions or absurdly large values. */
+/** Returns the closest safe integer, because bigint columns reject fractions and absurdly large values. */
 function toInteger(value: number): number {
   if (Number.isNaN(value)) return 0;
   return Math.round(Math.max(-Number.MAX_SAFE_INTEGER, Math.min(Number.MAX_SAFE_INTEGER, value)));
@@ -153,10 +152,7 @@ function toIntegerOrNull(value: number | null): number | null {
 
 const maxInteger = 2_147_483_647;
 
-/**
- * Converts a duration for an integer column. If the clock was set back we return 0, and anything beyond 24 days is cut
- * off.
- */
+/** Converts a duration for an integer column. Returns 0 if the clock was set back, and at most 24 days. */
 function toMilliseconds(value: number): number {
   return Math.min(maxInteger, Math.max(0, toInteger(value)));
 }

@@ -18,28 +18,24 @@ export interface ChargesWindow {
   readonly models: readonly string[] | null;
 }
 
-/** A row of `calls` or `attempts` that we can reprice. */
 export interface StoredCharge {
   readonly id: string;
-  /** Attempts are numbered from 1, and the call itself is number 0. */
+  /** Attempts are numbered from 1. The call itself is number 0. */
   readonly n: number;
-  /** Null if we don't know it. */
+  /** Null if the cost is unknown. */
   readonly costNanos: number | null;
-  /** Null if there's nothing to charge. Either no vendor responded, or the response came from the cache. */
+  /** Null if there's nothing to charge, because no vendor responded or the response came from the cache. */
   readonly charge: RecalculatedCost | null;
 }
 
 export type NewCost = Pick<StoredCharge, 'id' | 'n' | 'costNanos'> & { readonly newNanos: number };
 
-/**
- * How many calls we read per statement. It can't be too many, because with the embedded database a statement blocks the
- * event loop.
- */
+/** The number of calls per statement. It's small because a statement of the embedded database blocks the event loop. */
 const pageSize = 250;
 
 /**
- * Reads the page that follows the call `after`, or the first page if that's null. We leave out failed attempts that
- * nobody has been charged for.
+ * Reads the page after the call `after`, or the first page if that's null. Leaves out failed attempts that nobody was
+ * charged for.
  */
 export async function readCharges(
   tx: Queries,
@@ -54,14 +50,13 @@ export async function readCharges(
   return { calls: calls.map((call) => withAttempts(toCharge(call), byCall.get(call.id) ?? [])), attempts: charges };
 }
 
-/** The row of a call only has the tokens of one attempt. So its cost is the sum over all attempts. */
+/** The row of a call only has the tokens of one attempt, so its cost is the sum over all attempts. */
 function withAttempts(call: StoredCharge, attempts: readonly StoredCharge[]): StoredCharge {
   if (attempts.length < 2 || call.charge?.kind !== 'cost') return call;
   const nanos = attempts.reduce((sum, { charge }) => sum + (charge?.kind === 'cost' ? charge.nanos : 0), 0);
   return { ...call, charge: { kind: 'cost', nanos } };
 }
 
-/** Writes the changed costs of calls. If a call has been deleted in the meantime, we skip it. */
 export async function writeCallCosts(tx: Queries, costs: readonly NewCost[]): Promise<readonly CostAdjustment[]> {
   if (costs.length === 0) return [];
   return tx.query<CostAdjustment>(
@@ -73,7 +68,6 @@ export async function writeCallCosts(tx: Queries, costs: readonly NewCost[]): Pr
   );
 }
 
-/** Writes the changed costs of attempts. Returns how many there were. */
 export async function writeAttemptCosts(tx: Queries, costs: readonly NewCost[]): Promise<number> {
   let updated = 0;
   for (const batch of toBatches(costs)) {
@@ -96,9 +90,9 @@ interface ChargeRow extends Tokens {
   readonly model: string | null;
   readonly cache: string | null;
   readonly costNanos: number | null;
-  /** Null if we didn't store the units. */
+  /** Null if no units are stored. */
   readonly units: CallUnits | null;
-  /** The price when the call started, in the format of `toStoredPrice`. */
+  /** The price at the start of the call, in the format of `toStoredPrice`. */
   readonly price: unknown;
 }
 
@@ -117,7 +111,7 @@ const chargeColumns = (row: string, units = 'c.units'): string => `
   ${row}.tokens_cache_write as "cacheWrite", ${row}.tokens_cache_write_1h as "cacheWrite1h", ${row}.tokens_output as output,
   ${units} as units, p.price`;
 
-/** We charge all attempts at the prices that were in force when the call started. */
+/** All attempts are charged at the prices that were in force when the call started. */
 const priceJoin = (model: string): string => `
   left join lateral (
     select price from model_prices where model = ${model} and effective_from <= c.started_at order by effective_from desc limit 1
@@ -132,15 +126,15 @@ const selectCalls = `
    limit $6::integer`;
 
 /**
- * The units of an attempt. The call's service tier and tool uses only belong to its last attempt. If an earlier one was
- * cut off, we charge its input at the standard tier.
+ * The units of an attempt. The call's service tier and tool uses belong to its last attempt. Earlier attempts that were
+ * cut off are charged for their input at the standard tier.
  */
 const unitsOfAttempt = `
   case when a.n = (select max(n) from attempts where call_id = c.id) then c.units else c.units - '{serviceTier,toolUses}'::text[] end`;
 
 /**
- * Selects attempts with everything that their price depends on. Stored units belong to the attempt that served the
- * call, even if it was free.
+ * Selects attempts with everything that their cost depends on. Stored units belong to the attempt that served the call,
+ * even if it was free.
  */
 const selectAttempts = `
   select c.id, a.n, c.route, a.provider || '/' || a.model as model, c.cache, ${chargeColumns('a', unitsOfAttempt)}

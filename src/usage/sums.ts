@@ -2,8 +2,8 @@
 import { failoversSql, isErrorSql } from './analytics/call-filter.ts';
 
 /**
- * Returns the SQL for each measure, on call rows (`c`) or on attempts (`a`). If a call has no duration or no first
- * chunk, it isn't in that histogram.
+ * Returns the SQL of each measure, on call rows (`c`) or attempts (`a`). Calls without a duration or first chunk are
+ * missing from that histogram.
  */
 function measuresOf(row: 'a' | 'c') {
   return {
@@ -31,18 +31,16 @@ export const attemptMeasures: Readonly<Record<keyof typeof callMeasures, string>
 export type Histogram = 'durations' | 'first_chunks';
 export type Measure = Exclude<keyof typeof callMeasures, Histogram>;
 
-/** Rows whose values we can add up. */
 export interface Addends {
-  /** The kind of rows that `from` yields. They can be stored sums, call rows, or attempts joined to their calls `c`. */
+  /** The kind of rows in `from`: stored sums, call rows, or attempts joined to their calls `c`. */
   readonly row: 'stored' | 'c' | 'a';
-  /** The SQL expression for the name of the row's group. */
+  /** The SQL expression for the name of a row's group. */
   readonly name: string;
   readonly from: string;
   readonly where: string;
-  /** Set if we have to subtract these rows. */
   readonly isSubtracted?: true;
   /**
-   * The SQL for `failovers`, if `from` already joins the second attempts. Without this, we look them up for each call.
+   * The SQL for `failovers` if `from` already joins the second attempts. By default, they're looked up for each call.
    */
   readonly failovers?: string;
 }

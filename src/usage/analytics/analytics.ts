@@ -31,8 +31,8 @@ import { countVotes } from './vote-counts.ts';
 export type Analytics = ReturnType<typeof createAnalytics>;
 
 /**
- * The pool has ten connections, so this should leave most of them for other work. The embedded database has only one
- * session, and can't run more than one query at a time.
+ * Leaves most of the pool's ten connections for other work. The embedded database has only one session, so it runs one
+ * query at a time anyway.
  */
 const maxQueries = 3;
 
@@ -55,15 +55,14 @@ export function createAnalytics(database: Pick<Database, 'kind' | 'query'>) {
     refusedCounts: (selection: RefusalSelection & Period & Pick<CallSelection, 'signal'>) => countRefused(queriesOf(selection), selection),
     refusedByUnit: (request: Parameters<typeof countRefusedByUnit>[1] & Pick<CallSelection, 'signal'>) =>
       countRefusedByUnit(queriesOf(request), request),
-    /** Resolves with null if we have no record of such a refusal in this project. */
+    /** Resolves with null if the project has no recorded refusal with this id. */
     refusedCall: (projectId: string, callId: string) => findRefused(queries, projectId, callId),
-    /** Resolves with the ids of the calls that were refused and recorded. */
+    /** Returns the ids of those calls whose refusal was recorded. */
     recordedRefusals: (projectId: string, callIds: readonly string[]) => findRecorded(queries, projectId, callIds),
     votes: (selection: CallSelection) => countVotes(queriesOf(selection), selection),
     recentUse: (projectId: string, period: Period) => readRecentUse(queries, projectId, period),
     subjectCalls: (projectId: string, sha256: string) => readSubjectCalls(queries, projectId, sha256),
     subjectUse: (projectId: string, hashes: readonly string[]) => readSubjectUse(queries, projectId, hashes),
-    /** These queries go across projects. */
     deployment: {
       figures: (request: Parameters<typeof readDeploymentFigures>[1]) => readDeploymentFigures(queriesOf(request), request),
       costs: (request: Parameters<typeof readDeploymentCosts>[1]) => readDeploymentCosts(queriesOf(request), request),

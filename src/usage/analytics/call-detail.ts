@@ -1,4 +1,4 @@
-/** Reads a single call with its attempts. Itemizes its cost, but doesn't read its text. */
+/** Reads a call with its attempts and itemizes its cost, without reading its text. */
 import type { Attempt, AttemptError, PlanEntry } from '../../core/call.ts';
 import type { CallUnits, Tokens } from '../../core/pricing.ts';
 import type { Queries } from '../../db/database.ts';
@@ -12,9 +12,9 @@ export interface CallDetail extends Omit<CallSummary, 'input' | 'cachedInput' | 
   readonly tokens: Tokens;
   readonly units: CallUnits | null;
   readonly estimated: boolean;
-  /** Only calls for which we called a vendor count against ceilings. */
+  /** True if the call reached a vendor. Other calls don't count against ceilings. */
   readonly vendorCalled: boolean;
-  /** True if we admitted the call without checking its ceilings first. */
+  /** True if the call was admitted without checking its ceilings. */
   readonly unmetered: boolean;
   readonly triggerKind: string | null;
   readonly triggerDetail: string | null;
@@ -29,14 +29,14 @@ export interface CallDetail extends Omit<CallSummary, 'input' | 'cachedInput' | 
 type AttemptFields = 'n' | 'provider' | 'model' | 'status' | 'outcome' | 'waitMs' | 'firstByteMs' | 'durationMs' | 'costNanos';
 
 export interface AttemptDetail extends Pick<Attempt, AttemptFields> {
-  /** The pool member that we called. Null if the provider has no pool. */
+  /** Null if the provider has no pool. */
   readonly member: string | null;
-  /** The vendor's id for this request, if it sent one. */
+  /** The vendor's id for this request. Null if it didn't send one. */
   readonly requestId: string | null;
   readonly startedAt: Date;
   readonly input: number;
   readonly output: number;
-  /** The reason why the attempt failed. Null if it didn't, or if we've already deleted the reason. */
+  /** Why the attempt failed. Null if it succeeded, or if the reason has been deleted. */
   readonly error: AttemptError | null;
 }
 
@@ -73,7 +73,8 @@ export async function readCallDetail(queries: Queries, projectId: string, callId
 }
 
 /**
- * The token counts of a call are only about its last attempt. Returns what the billed attempts before that one cost.
+ * Returns the costs of the billed attempts before the last one, because the token counts of a call only include the
+ * last one.
  */
 function earlierCosts(attempts: readonly AttemptDetail[]): readonly number[] {
   const billed = attempts.filter(({ input, output }) => input + output > 0);

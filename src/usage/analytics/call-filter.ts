@@ -5,12 +5,12 @@ import { minIdAt } from '../../core/ids.ts';
 import { hashSubjectHex } from '../../core/subject.ts';
 import type { Period } from './range.ts';
 
-/** Filters by this value find the calls that have no value. */
+/** As a filter value, this finds calls without a value. */
 export const noValue = '-';
 
 /**
- * Returns the filter value that finds calls with this stored value. Somebody may have named a task `-`, which would
- * look like `noValue`, so we append a hyphen to values that consist only of hyphens.
+ * Converts a stored value to a filter value. Values that consist of hyphens get another hyphen, because a task named
+ * `-` would otherwise look like `noValue`.
  */
 export function toFilterValue(value: string | null): string {
   if (value === null) return noValue;
@@ -18,17 +18,17 @@ export function toFilterValue(value: string | null): string {
 }
 
 /**
- * Callers can send any trigger and application, but only the gateway itself can use the internal key. So this SQL
- * condition only holds for calls that were really made in the playground.
+ * Matches calls from the playground. Anyone can send the same trigger and application, but only the gateway can use the
+ * internal key.
  */
 export const isPlaygroundSql = `c.trigger_kind = 'playground' and c.key_id = '${internalKeyId}'`;
 
-/** The id of the person, for calls that were made in the playground. Null for all others. */
+/** The id of the person who made a call in the playground. Null for all other calls. */
 export const personSql = `(case when ${isPlaygroundSql} then c.trigger_detail end)`;
 
 /**
- * Filters that compare a single column. Some columns can be null, e.g. `task`, `model` and `code`, and `-` finds those
- * calls.
+ * Filters on a single column. For nullable columns such as `task`, `model` and `code`, the value `-` finds calls
+ * without a value.
  */
 const columns = {
   source: 'c.source',
@@ -49,13 +49,13 @@ const columns = {
 type ColumnFilter = keyof typeof columns;
 
 /**
- * These look for a tier in the call's plan. `canary` finds calls that try the tier's canary, and `control` finds all
- * others of the tier.
+ * Filters on a tier in the call's plan. `canary` finds calls that try the tier's canary, and `control` finds the tier's
+ * other calls.
  */
 const planFilters = ['canary', 'control'] as const;
 type PlanFilter = (typeof planFilters)[number];
 
-/** For each filter that excludes calls, the one that would only find those. */
+/** Maps each excluding filter to the filter that finds the excluded calls. */
 const exclusions = {
   not_source: 'source',
   not_model: 'model',
@@ -65,7 +65,7 @@ const exclusions = {
 } as const;
 export type Exclusion = keyof typeof exclusions;
 
-/** The lowest or highest value that a column may have. Latencies are in milliseconds and costs in USD. */
+/** Filters for the minimum or maximum of a column. Latencies are in milliseconds and costs in USD. */
 const bounds = {
   min_ms: { sql: 'c.duration_ms >=', scale: 1 },
   max_ms: { sql: 'c.duration_ms <=', scale: 1 },
@@ -74,21 +74,17 @@ const bounds = {
 } as const;
 type BoundFilter = keyof typeof bounds;
 
-/** It isn't an error if the caller disconnects. */
+/** A caller that disconnects doesn't make the call an error. */
 export const isErrorSql = (row: string): string => `${row}.outcome not in ('ok', 'client_left')`;
 
-/**
- * Is 1 if the call has more than one attempt. Don't use `exists` here, because PostgreSQL would then load all attempts
- * into a hash table.
- */
+/** 1 if the call has more than one attempt. With `exists`, PostgreSQL would load all attempts into a hash table. */
 export const failoversSql = '(select count(*) from attempts second where second.call_id = c.id and second.n = 2)';
 
 /**
- * Filters with a fixed set of values. For each value there's an SQL condition, which works on call rows (alias `c`) or
- * on aggregates (alias `stored`).
+ * Filters with a fixed set of values. Each value has an SQL condition, which works on call rows (alias `c`) and on
+ * aggregates (alias `stored`).
  */
 const conditions = {
-  /** See `isErrorSql` for what counts as an error. */
   result: { ok: (row) => `${row}.outcome = 'ok'`, error: (row) => isErrorSql(row) },
   failover: {
     yes: (row) => (row === 'c' ? `${failoversSql} > 0` : 'stored.failed_over'),
@@ -99,8 +95,8 @@ const conditions = {
     known: (row) => (row === 'c' ? 'c.cost_nanos is not null' : 'stored.priced'),
   },
   /**
-   * Shows or hides the gateway's own calls for project memory. There's no condition on stored sums for this, because
-   * they don't know which calls are the gateway's own.
+   * Hides or shows the gateway's own calls for project memory. This filter needs call rows, because stored sums don't
+   * distinguish these calls.
    */
   own: { hide: () => `c.source <> '${memoryApplication}'`, show: () => 'true' },
 } as const satisfies Readonly<Record<string, Readonly<Record<string, (row: FilteredRow) => string>>>>;
@@ -118,31 +114,29 @@ export const filterNames: readonly string[] = [
 ];
 
 /**
- * If a filter is missing, it doesn't restrict anything. `subject` is an end user or their SHA-256 in hex. `attempted`
- * is a model that we tried, no matter whether it responded.
+ * All filters are optional. `subject` is an end user or their SHA-256 in hex. `attempted` is a model that was tried,
+ * even if it didn't respond.
  */
 export type CallFilter = Readonly<
   Partial<Record<ColumnFilter | PlanFilter | ConditionFilter | Exclusion | BoundFilter | 'status' | 'subject' | 'attempted', string>>
 >;
 
-/** Returns the names of the active filters. `own` doesn't count, because it's not an attribute of a call. */
+/** Returns the names of the active filters, except for `own`, which isn't an attribute of a call. */
 export function namesOf({ own: _own, ...filter }: CallFilter): string[] {
   return Object.entries(filter).flatMap(([name, value]) => (value === undefined ? [] : [name]));
 }
 
-/**
- * Hides the gateway's own calls, unless the filter is about a certain application or already says what to do with them.
- */
+/** Hides the gateway's own calls, unless the filter selects an application or already has a value for `own`. */
 export function hideOwnCalls(filter: CallFilter): CallFilter {
   return filter.own === undefined && filter.source === undefined ? { ...filter, own: 'hide' } : filter;
 }
 
-/** Narrows the filter down to the gateway's own calls. Returns null if it excludes all of them. */
+/** Restricts the filter to the gateway's own calls. Returns null if it excludes all of them. */
 export function onlyOwnCalls({ own: _own, ...filter }: CallFilter): CallFilter | null {
   return intersect(filter, { source: memoryApplication });
 }
 
-/** Combines two filters. Returns null if they contradict each other. */
+/** Returns null if the filters contradict each other. */
 export function intersect(one: CallFilter, other: CallFilter): CallFilter | null {
   const isContrary = Object.entries(other).some(([name, value]) => {
     const known = Object.entries(one).find(([each]) => each === name)?.[1];
@@ -159,14 +153,13 @@ const accepted: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(Object.entries(conditions).map(([name, values]) => [name, Object.keys(values)])),
 };
 
-/** Values such as the task id come from headers, so they can't be longer than a request header. */
+/** The longest possible request header, because values such as the task id come from headers. */
 const maxLength = 16_384;
 
-/** Parses the filters in a query string, ignoring empty ones. Throws `bad_request` if a value is invalid. */
+/** Empty filters are ignored. Throws `bad_request` if a value is invalid. */
 export function parseCallFilter(query: Pick<URLSearchParams, 'get'>): CallFilter {
   const entries = filterNames.flatMap((name) => {
-    // We store header values without these characters at their ends, so leave them out here too. Other white space can
-    // really be part of a value.
+    // Trim these characters, because header values are stored without them. Other white space can be part of a value.
     const value = query.get(name)?.replaceAll(/^[ \t\r\n]+|[ \t\r\n]+$/g, '') ?? '';
     return value === '' ? [] : [[name, checkValue(name, value)] as const];
   });
@@ -193,10 +186,8 @@ export interface CallSelection extends Period {
   readonly signal?: AbortSignal;
 }
 
-/** Collects the parameters of an SQL statement. */
 export interface Parameters {
   readonly values: unknown[];
-  /** Appends a value and returns the placeholder for it, e.g. `$3`. */
   add(value: unknown): string;
 }
 
@@ -206,8 +197,8 @@ export function createParameters(): Parameters {
 }
 
 /**
- * Returns the `where` condition on `calls c` for a range of ids, which uses the index on (project_id, id), and for the
- * filters.
+ * Returns a `where` condition on `calls c` for the filters and a range of ids, which can use the index on (project_id,
+ * id).
  */
 export function whereCalls({ projectId, from, to, filter = {} }: CallSelection, parameters: Parameters): string {
   const { add } = parameters;
@@ -238,7 +229,7 @@ export function whereFilter(filter: CallFilter, { add }: Parameters, row: Filter
       const { sql, scale } = bounds[name];
       terms.push(`${sql} ${add(Math.round(Number(value) * scale))}::bigint`);
     } else if (name === 'attempted') {
-      // Don't use `exists`, for the same reason as in `failoversSql`.
+      // Count rows instead of using `exists`, for the same reason as in `failoversSql`.
       terms.push(
         `(select count(*) from attempts tried where tried.call_id = c.id and tried.provider || '/' || tried.model = ${add(value)}::text) > 0`,
       );
@@ -255,8 +246,8 @@ export function subjectHash(value: string, { add }: Pick<Parameters, 'add'>): st
 }
 
 /**
- * Stored sums can't exclude anything, so we have to subtract it. This splits off one excluded application or key.
- * Returns null if the filter excludes neither.
+ * With stored sums, the only way to exclude an application or key is to subtract its sums. This splits the exclusion
+ * off the filter. Returns null if the filter has none.
  */
 export function splitExclusion(
   filter: CallFilter,
@@ -276,7 +267,6 @@ function statusBounds(value: string): readonly [number, number] {
   return value.endsWith('xx') ? [first, first + 99] : [Number(value), Number(value)];
 }
 
-/** Returns an SQL condition that compares a column with a filter value. */
 export function matchesValue(column: string, value: string, { add }: Pick<Parameters, 'add'>): string {
   const stored = fromFilterValue(value);
   return stored === null ? `${column} is null` : `${column} = ${add(stored)}::text`;
@@ -287,7 +277,6 @@ function differsFrom(column: string, value: string, { add }: Pick<Parameters, 'a
   return stored === null ? `${column} is not null` : `${column} is distinct from ${add(stored)}::text`;
 }
 
-/** Does the opposite of `toFilterValue`. */
 export function fromFilterValue(value: string): string | null {
   if (value === noValue) return null;
   return /^--+$/.test(value) ? value.slice(1) : value;

@@ -20,7 +20,7 @@ export interface CallSummary {
   readonly code: string | null;
   readonly outcome: Outcome;
   readonly cache: 'hit' | 'miss' | null;
-  /** Null if we don't know the cost. */
+  /** Null if the cost is unknown. */
   readonly costNanos: number | null;
   readonly input: number;
   readonly cachedInput: number;
@@ -38,26 +38,23 @@ export interface CallPageRequest extends CallSelection {
   /** Only lists calls older than the one with this id. */
   readonly before?: string | null;
   readonly limit: number;
-  /**
-   * The number of call rows that we may read if there's no index for the filters. If that isn't enough, we throw
-   * `TooManyCalls`.
-   */
+  /** How many call rows may be read if no index supports the filters. Beyond that, we throw `TooManyCalls`. */
   readonly maxRows?: number;
 }
 
 export interface CallPage {
   readonly calls: readonly CallSummary[];
-  /** The value of `before` for the next page. Null if this is the last page. */
+  /** The value of `before` for the next page. Null on the last page. */
   readonly next: string | null;
 }
 
 export async function readCallPage(queries: Queries, { before = null, limit, ...selection }: CallPageRequest): Promise<CallPage> {
-  // Read one row more than we need, to find out if there's another page.
+  // Read one more row to find out if there's another page.
   const wanted = limit + 1;
   const { from, to, filter = {}, maxRows } = selection;
   const range = { from, to: before === null ? to : Math.min(to, timeOf(before) + 1) };
   const names = namesOf(filter);
-  // Without filters, or with one that has an index, the index returns the calls in the right order.
+  // The index on ids, or that of a single filter, already has the calls in the right order.
   const isIndexed = names.length === 0 || (names.length === 1 && indexedFilters.has(names[0] ?? ''));
   const isWhole = isIndexed && (names.length > 0 || filter.own !== 'hide');
   const matching = isWhole ? null : await findMatchingPeriods(queries, { ...selection, ...range }, wanted);
@@ -65,8 +62,7 @@ export async function readCallPage(queries: Queries, { before = null, limit, ...
   if (matching) {
     let candidates = 0;
     for await (const { periods, calls } of matching) {
-      // Some filters aren't supported by aggregates, and these may reject nearly every row. So limit how many rows we
-      // read.
+      // Filters that aggregates don't support may reject nearly every row, so limit how many rows we read.
       if (maxRows !== undefined && candidates > maxRows)
         throw new TooManyCalls(await countCalls(queries, { ...selection, periods: [range] }));
       candidates += calls;
@@ -83,7 +79,6 @@ export async function readCallPage(queries: Queries, { before = null, limit, ...
 
 const indexedFilters: ReadonlySet<string> = new Set(['source', 'task', 'subject']);
 
-/** Reads the newest calls of these periods, but not more than `limit`. */
 function readPeriods(
   queries: Queries,
   { projectId, filter = {} }: CallSelection,
@@ -121,7 +116,7 @@ function readPeriods(
   );
 }
 
-/** Reads calls by their ids. Those that aren't stored in this project are missing from the result. */
+/** Calls that aren't stored in this project are missing from the result. */
 export async function readCallsById(
   queries: Queries,
   projectId: string,
@@ -136,12 +131,10 @@ export async function readCallsById(
 }
 
 /**
- * We read this many calls per statement. On the embedded database there's only one session, so while a statement runs,
- * everything else has to wait.
+ * The number of calls per statement. It's small because a statement blocks the only session of the embedded database.
  */
 const streamedPage = 250;
 
-/** Yields all selected calls, newest first. Reads them page by page. */
 export async function* streamCalls(queries: Queries, selection: CallSelection): AsyncGenerator<CallSummary> {
   let before: string | null = null;
   do {

@@ -20,44 +20,40 @@ export interface CostLine {
     | 'images'
     | 'characters'
     | 'seconds'
-    /** Attempts that failed, but that the vendor bills anyway. */
     | 'earlier attempts'
-    /** How often the vendor ran a tool, for example `tool web_search`. */
+    /** Uses of a tool that the vendor runs, e.g. `tool web_search`. */
     | `tool ${string}`;
   readonly count: number;
-  /**
-   * The price for `per` units, in nano-dollars. Null for earlier attempts, because each of them can have a different
-   * one.
-   */
+  /** The price for `per` units, in nano-dollars. Null for earlier attempts, because their prices can differ. */
   readonly priceNanos: bigint | null;
   readonly per: 1 | 1_000_000;
-  /** Not rounded, because we only round the total. */
+  /** The exact cost, because only the total is rounded. */
   readonly costNanos: { readonly whole: bigint; readonly millionths: bigint };
 }
 
 /** How the stored cost compares to the total of the lines. */
 export type CostComparison =
   | 'equal'
-  /** They differ if a price was corrected later, for example, or if the vendor reported its usage late. */
+  /** Possible reasons are a later price correction, or usage that the vendor reported late. */
   | 'different'
-  /** Responses from our cache are free. */
+  /** Responses from the cache are free. */
   | 'cache_hit'
-  /** There was no response, so there's nothing to compare. */
+  /** The call got no response, so there's no cost to compare. */
   | 'no_response'
   | 'price_unknown'
-  /** The model is priced per unit, e.g. per image, but we haven't stored how many units there were. */
+  /** The model has a price per unit, e.g. per image, but the number of units isn't stored. */
   | 'units_not_kept'
-  /** Videos aren't charged until they're ready, and then by the second. */
+  /** The cost of a video is only known when it's ready. */
   | 'video';
 
 export interface CostBreakdown {
   readonly lines: readonly CostLine[];
-  /** The sum of all lines, in whole nano-dollars. Null if we can't compute it. */
+  /** The total in whole nano-dollars. Null if it can't be computed. */
   readonly sumNanos: number | null;
   readonly comparison: CostComparison;
-  /** Set if the prices for long input apply. This is the number of tokens from which on they do. */
+  /** Set if the prices for long inputs apply. It's the number of tokens above which they do. */
   readonly aboveTokens: number | null;
-  /** The vendor's service tier, which the prices in the lines already account for. Null for the standard tier. */
+  /** The vendor's service tier, which is already part of the prices. Null for the standard tier. */
   readonly serviceTier: string | null;
 }
 
@@ -67,9 +63,8 @@ export interface ChargedCall {
   readonly cache: string | null;
   readonly tokens: Tokens;
   readonly units: CallUnits | null;
-  /** Null if we don't know the cost. */
   readonly costNanos: number | null;
-  /** `tokens` is only about the last attempt. These are the costs of the billed attempts before it. */
+  /** The costs of billed attempts before the last one, because `tokens` only includes the last one. */
   readonly earlierNanos: readonly number[];
 }
 
@@ -134,7 +129,7 @@ function toAttemptsLine(count: number, nanos: number): CostLine {
 }
 
 function toLine(item: CostLine['item'], count: number, priceNanos: bigint, per: 1 | 1_000_000): CostLine {
-  // Vendors don't measure seconds more precisely than to the millisecond, so keep three decimals.
+  // Vendors measure seconds to the millisecond, so three decimals are enough.
   const millionths = (BigInt(Math.round(count * 1_000)) * priceNanos * 1_000n) / BigInt(per);
   return { item, count, priceNanos, per, costNanos: { whole: millionths / 1_000_000n, millionths: millionths % 1_000_000n } };
 }

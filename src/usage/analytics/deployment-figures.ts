@@ -19,13 +19,12 @@ export interface DeploymentRequest extends Period {
   readonly signal?: AbortSignal;
 }
 
-/** If the figures are grouped by provider, they count attempts instead of calls. */
 export interface DeploymentFigures {
   readonly calls: number;
   readonly errors: number;
   /** The sum of all known costs in nano-dollars. */
   readonly costNanos: bigint;
-  /** How many calls have no known cost, because there was no price for their model. */
+  /** The number of calls with an unknown cost, because their model had no price. */
   readonly unpriced: number;
 }
 
@@ -47,7 +46,7 @@ interface SumsRow {
 const measures: readonly Measure[] = ['calls', 'errors', 'cost_nanos', 'unpriced'];
 export const deploymentSums = `sum(calls)::bigint as calls, sum(errors)::bigint as errors, sum(cost_nanos)::text as cost, sum(unpriced)::bigint as unpriced`;
 
-/** Returns the groups with the highest cost. If you group by project, `name` is the project's id. */
+/** Returns the most expensive groups. When grouping by project, `name` is the project's id. */
 export async function readDeploymentFigures(
   queries: Queries,
   request: DeploymentRequest & { readonly scope: Exclude<Scope, 'task'>; readonly names?: readonly string[]; readonly limit: number },
@@ -65,15 +64,12 @@ export async function readDeploymentFigures(
 
 export interface UnitCosts {
   readonly start: number;
-  /** Exclusive. */
   readonly end: number;
-  /**
-   * In nano-dollars. There's one value for each project that was asked for, followed by the sum of all other projects.
-   */
+  /** Nano-dollars for each requested project, followed by the sum of all other projects. */
   readonly costs: readonly bigint[];
 }
 
-/** Returns for each unit of time what some of the projects have cost, and what all others have cost together. */
+/** Returns the cost of the requested projects and of all others together, for each unit of time. */
 export async function readDeploymentCosts(
   queries: Queries,
   request: DeploymentRequest & { readonly zone: string; readonly unit: CalendarUnit; readonly shown: readonly string[] },
@@ -102,8 +98,8 @@ export function toNamedFigures({ name, calls, errors, cost, unpriced }: SumsRow)
 }
 
 /**
- * Returns how many playground calls each person has made and what they cost. We read the calls themselves, because
- * there aren't many.
+ * Returns how many playground calls each person has made, and what they cost. There are few enough to read the call
+ * rows.
  */
 export async function readPlaygroundFigures(
   queries: Queries,
@@ -129,5 +125,5 @@ export async function readPlaygroundFigures(
   return rows.map(toNamedFigures);
 }
 
-/** Nobody makes this many calls by hand. */
+/** Nobody can make more playground calls than this by hand. */
 const maxPlaygroundCalls = 20_000;

@@ -12,7 +12,7 @@ import { type DeploymentRequest, deploymentSums, type NamedFigures, toNamedFigur
 import type { Period } from './range.ts';
 import { TooManyCalls } from './row-limit.ts';
 
-/** Throws `TooManyCalls` if we'd have to read more than `maxRows` call rows for this. */
+/** Throws `TooManyCalls` if this would take more than `maxRows` call rows. */
 export async function readDeploymentProviders(
   queries: Queries,
   request: DeploymentRequest & { readonly maxRows: number },
@@ -42,15 +42,14 @@ interface Mark {
   readonly start: number;
 }
 
-/** Says which parts of a period we can read from aggregates, and for which we need call rows. */
+/** Divides a period into parts with aggregates and parts for which we have to read call rows. */
 interface Parts {
   readonly projectIds: readonly string[];
   readonly days: readonly Period[];
   readonly hours: readonly Period[];
-  /** The days and hours for which the aggregates of a project are outdated. */
   readonly outdatedDays: readonly Mark[];
   readonly outdatedHours: readonly Mark[];
-  /** For these periods, we read the call rows of all projects. */
+  /** The parts of the period without aggregates in any project, for which we read call rows. */
   readonly edges: readonly Period[];
 }
 
@@ -104,7 +103,7 @@ function isCovered({ segments }: Cover, span: 'day' | 'hour', at: number): boole
   return segments.some((segment) => segment.span === span && segment.from <= at && at < segment.to);
 }
 
-/** With `offset 0`, PostgreSQL scans one range of the index for each project and period. */
+/** `offset 0` makes PostgreSQL scan one index range for each project and period. */
 function callRows({ projectIds, edges, outdatedHours }: Parts, { add }: SqlParameters): string {
   const hours = outdatedHours.map(({ start }) => ({ from: start, to: start + hourMs }));
   const ids = (periods: readonly Period[], side: keyof Period): string => `${add(periods.map((period) => minIdAt(period[side])))}::uuid[]`;
@@ -120,10 +119,7 @@ function callRows({ projectIds, edges, outdatedHours }: Parts, { add }: SqlParam
       ) as c`;
 }
 
-/**
- * Selects from daily aggregates first. The rest of the time and outdated days come from hourly aggregates, and whatever
- * is then missing comes from call rows.
- */
+/** Prefers daily aggregates, then hourly ones (also for outdated days), and reads call rows for everything else. */
 function selectAttempts(parts: Parts, parameters: SqlParameters): string {
   const { projectIds, days, hours, outdatedDays, outdatedHours } = parts;
   const { add } = parameters;
@@ -157,10 +153,10 @@ export interface RecentAttempts {
   readonly failed: number;
 }
 
-/** We compute a provider's health from the latest calls, and never look at more than this many. */
+/** A provider's health is computed from its latest calls, but from no more than this many. */
 const maxRecentCalls = 5_000;
 
-/** Counts the attempts of the latest calls in all projects that are no older than `since`. */
+/** Counts the attempts of the latest calls since `since`, in all projects. */
 export function readRecentAttempts(queries: Queries, since: number): Promise<RecentAttempts[]> {
   return queries.query<RecentAttempts>(
     `select a.provider, count(*) as attempts, count(*) filter (where ${isErrorSql('a')}) as failed

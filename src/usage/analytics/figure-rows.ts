@@ -1,6 +1,5 @@
 /**
- * Formats figures as the rows of a table for export. There's one row for each unit of time and group, with a column for
- * every figure.
+ * Formats figures as table rows for export, with one row per unit of time and group, and one column per figure.
  */
 import type { CalendarUnit } from '../../core/time-zone.ts';
 import type { Figures } from './figures.ts';
@@ -14,9 +13,7 @@ export interface FigureRowsOptions {
   readonly zone: string;
   readonly unit: CalendarUnit | null;
   readonly group: Group | null;
-  /** Formats when a unit starts, in local time. */
   readonly formatStart: (at: number) => string;
-  /** Formats nano-dollars as decimal USD. */
   readonly formatUsd: (nanos: bigint) => string;
 }
 
@@ -44,8 +41,8 @@ export function figureHeader({ zone, unit, group }: FigureRowsOptions): string[]
 }
 
 /**
- * Yields the rows. If there are groups, we leave out rows without calls. Their name is empty for calls without a value,
- * and `(others)` for the sum of everything that's not in a top group.
+ * Grouped rows without calls are left out. The group's name is empty for calls without a value, and `(others)` for
+ * everything outside of the top groups.
  */
 export function* figureRows(report: FiguresReport, { unit, group, formatStart, formatUsd }: FigureRowsOptions): Generator<readonly Cell[]> {
   const labels = report.groups.map(({ kind, name }) => (kind === 'others' ? '(others)' : name));

@@ -26,28 +26,26 @@ import { type FiguresRequest, type Group, groupColumns, isOfAttempts } from './f
 import type { Period } from './range.ts';
 import { assertRowsAtMost, countCalls } from './row-limit.ts';
 
-/** If there are more calls than this, we estimate percentiles, so that we don't have to read every row. */
+/** Above this number of calls, percentiles are estimates, so that we don't have to read every row. */
 const exactCalls = 10_000;
 
 const attributes = ['model', 'source', 'key', 'task'] as const satisfies readonly (Group & Scope)[];
 
 export interface SourceRequest extends Omit<FiguresRequest, 'zone'> {
-  /** Each period begins where the one before it ends. */
   readonly periods: readonly Period[];
-  /** We only read these groups from the rollups. If a filter already selects a group, this is ignored. */
+  /** Only read these groups from the rollups. Ignored if a filter already selects a group. */
   readonly names?: readonly (string | null)[] | undefined;
 }
 
 export interface FigureSource {
-  /** True if we read call rows, so percentiles are exact. False if they're estimates. */
+  /** True for call rows, which give exact percentiles. False for stored sums, which give estimates. */
   readonly isRows: boolean;
   readonly addends: (parameters: Parameters) => readonly Addends[];
 }
 
 /**
- * Throws `TooManyCalls` if we'd have to read more than `maxRows` call rows for this.
- *
- * If the filter excludes an application or a key, we add up all calls and subtract the excluded ones.
+ * Throws `TooManyCalls` if this would take more than `maxRows` call rows. If the filter excludes an application or key,
+ * adds up all calls and subtracts the excluded ones.
  */
 export async function findSource(queries: Queries, request: SourceRequest): Promise<FigureSource> {
   const split = splitExclusion(request.filter ?? {});
@@ -58,7 +56,7 @@ export async function findSource(queries: Queries, request: SourceRequest): Prom
   const part = excluded && toPart({ ...request, filter: excluded }, split.isOwn);
   if (part === null) return whole;
   const { addends } = await findSource(queries, part);
-  // Without a group, all sums have the name null, but those that we subtract may still have the name from the filter.
+  // Without a group, every sum is named null, even if a filter has given the subtracted ones a name.
   const name = (each: Addends): string => ((part.group ?? null) === null ? 'null::text' : each.name);
   return {
     isRows: false,
@@ -73,15 +71,12 @@ export async function findSource(queries: Queries, request: SourceRequest): Prom
   };
 }
 
-/**
- * The gateway's own calls never have these attributes. When we add those calls up, we can ignore filters and groups by
- * them.
- */
+/** The gateway's own calls never have these attributes, so they can be summed up without filters and groups on them. */
 const withoutCorrelation = ['task', 'turn', 'agent', 'trigger'] as const;
 
 /**
- * Returns the request for the calls that we have to subtract, or null if there aren't any. It leaves out percentiles,
- * because we compute them later from the histograms of the calls that remain.
+ * Returns the request for the calls to subtract, or null if there are none. Percentiles can't be subtracted, so they're
+ * computed from the remaining histograms later.
  */
 function toPart(request: SourceRequest, isOwn: boolean): SourceRequest | null {
   const { filter = {}, group = null, costly = [], names } = request;
@@ -90,8 +85,7 @@ function toPart(request: SourceRequest, isOwn: boolean): SourceRequest | null {
   if (withoutCorrelation.some((name) => filter[name] !== undefined && filter[name] !== noValue)) return null;
   if (group === 'task' && names !== undefined && !names.includes(null)) return null;
   const { task: _task, turn: _turn, agent: _agent, trigger: _trigger, ...others } = filter;
-  // The gateway's own calls have no task, so grouping them by task is the same as not grouping them. The name is null
-  // either way.
+  // The gateway's own calls have no task, so grouping by task would only yield the name null.
   return { ...part, filter: others, group: group === 'task' ? null : group, names: undefined };
 }
 
@@ -102,7 +96,7 @@ async function findSummedSource(queries: Queries, request: SourceRequest): Promi
   const aggregates = aggregateScopeOf(filter, group);
   const isSummed = unit !== 'minute' && (rollup === 'task' ? !hasPercentiles : rollup !== null || aggregates !== null);
   if (!isSummed) {
-    // A chart by minute can't span enough time to need a limit.
+    // A chart by minute is too short to need a limit.
     if (maxRows !== undefined && unit !== 'minute') await assertRowsAtMost(queries, { ...request, periods: [request] }, maxRows);
     return rowsOf(request);
   }
@@ -141,9 +135,8 @@ async function findRollups(
 }
 
 /**
- * If there are no calls after the last period, we can extend it to the end of its month, and then use the sum of the
- * whole month. Rollups by task have no sums for less than a day, so without this we'd have to read today's call rows,
- * which takes longer.
+ * If there are no calls after the last period, extend it to the end of the month to use the monthly sum. By task, there
+ * are no sums for less than a day, so we'd otherwise have to read today's call rows, which takes longer.
  */
 async function withoutLateEdge(queries: Queries, projectId: string, periods: readonly Period[]): Promise<readonly Period[]> {
   const last = periods.at(-1);
@@ -155,8 +148,7 @@ async function withoutLateEdge(queries: Queries, projectId: string, periods: rea
 }
 
 /**
- * Reads call rows. We repeat the condition on the range of call ids for the attempts, so that PostgreSQL only reads
- * those partitions.
+ * Reads call rows. The range of call ids is repeated for the attempts, so that PostgreSQL only reads those partitions.
  */
 function rowsOf(request: SourceRequest): FigureSource {
   const { from, to, group = null, costly = [] } = request;
@@ -181,8 +173,8 @@ function rowsOf(request: SourceRequest): FigureSource {
 }
 
 /**
- * Returns which rollups can answer a request. Returns null if it combines several attributes, or if it needs one that
- * the rollups don't have.
+ * Returns the rollups that can answer a request. Returns null if there are none, e.g. because it combines several
+ * attributes.
  */
 export function rollupScopeOf(filter: CallFilter, group: Group | null): Scope | null {
   const names = new Set([...namesOf(filter), ...(group === null ? [] : [group])]);

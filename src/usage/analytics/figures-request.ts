@@ -1,9 +1,9 @@
-/** Says which figures a caller wants. */
+/** Describes the figures that a caller wants. */
 import type { CalendarUnit } from '../../core/time-zone.ts';
 import { type CallSelection, personSql } from './call-filter.ts';
 import type { CostlyFigure } from './figures.ts';
 
-/** The SQL expressions to group by. `provider` and `attempted` are about attempts, and all others are about calls. */
+/** SQL expressions to group by. `provider` and `attempted` group attempts, and all others group calls. */
 export const groupColumns = {
   model: 'c.model',
   source: 'c.source',
@@ -19,7 +19,7 @@ export const groupColumns = {
   person: personSql,
 } as const;
 
-/** If we group by this, figures count attempts instead of calls. */
+/** If a request has such a group, its figures count attempts instead of calls. */
 export function isOfAttempts(group: Group | null): boolean {
   return group === 'provider' || group === 'attempted';
 }
@@ -27,23 +27,22 @@ export function isOfAttempts(group: Group | null): boolean {
 export type Group = keyof typeof groupColumns;
 export const groupNames = Object.keys(groupColumns).filter((name): name is Group => Object.hasOwn(groupColumns, name));
 
-/** Groups are sorted by this. We show the top groups and sum up the rest as "others". */
+/** What groups are ranked by. All but the top groups are summed up as "others". */
 export type Rank = 'cost' | 'calls' | 'errors' | 'tokens';
 
 export interface FiguresRequest extends CallSelection {
   readonly zone: string;
   readonly unit?: CalendarUnit | null;
   readonly group?: Group | null;
-  /** How many groups to show. Defaults to 7, and all others are summed up. */
+  /** How many groups to show, by default 7. The others are summed up. */
   readonly top?: number;
-  /** Groups are ranked by this. Defaults to `cost`. */
   readonly rank?: Rank;
   readonly costly?: readonly CostlyFigure[];
-  /** The number of call rows that we may read. If that isn't enough, we throw `TooManyCalls`. */
+  /** How many call rows may be read. Beyond that, we throw `TooManyCalls`. */
   readonly maxRows?: number | undefined;
 }
 
 export interface TopRequest extends CallSelection, Pick<FiguresRequest, 'top' | 'rank' | 'maxRows'> {
-  /** Set this to leave out calls that have no value for the group. */
+  /** Leaves out calls that have no value for the group. */
   readonly isNamed?: boolean;
 }

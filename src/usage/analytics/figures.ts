@@ -1,23 +1,25 @@
-/** The figures that we report about any set of calls or attempts. */
+/** The figures that reports contain for a set of calls or attempts. */
 
 export interface Figures {
-  /** Counts attempts instead if the figures are grouped by something about attempts (see `isOfAttempts`). */
+  /**
+   * The number of calls, or of attempts if the figures are grouped by an attribute of attempts (see `isOfAttempts`).
+   */
   readonly calls: number;
-  /** How many calls failed. Calls whose caller disconnected didn't fail. */
+  /** The number of failed calls. A call doesn't fail if its caller disconnects. */
   readonly errors: number;
   /** The sum of all known costs in nano-dollars. */
   readonly costNanos: bigint;
-  /** How many calls have no known cost, because there was no price for their model. */
+  /** The number of calls with an unknown cost, because their model had no price. */
   readonly unpriced: number;
   readonly tokens: { readonly input: number; readonly cachedInput: number; readonly cacheWrite: number; readonly output: number };
-  /** How long successful calls took, in milliseconds. Null if there are none. */
+  /** The duration of successful calls in milliseconds. Null if there were none. */
   readonly latency: Percentiles | null;
-  /** How long successful streams took until the first chunk, in milliseconds. Null if there are none. */
+  /** The time to the first chunk of successful streams, in milliseconds. Null if there were none. */
   readonly firstChunk: Percentiles | null;
   readonly cacheHits: number;
-  /** Calls that we looked up in the response cache. */
+  /** The number of lookups in the response cache. */
   readonly cacheLookups: number;
-  /** How many calls had a second attempt. If we count attempts, it's how many of those weren't the first one. */
+  /** The number of calls with a second attempt, or the number of attempts that aren't the first of their call. */
   readonly failovers: number;
 }
 
@@ -40,15 +42,15 @@ export const noFigures: Figures = {
 };
 
 /**
- * These figures are costly, because we have to sort the rows or look up the attempts of each call. They're zero or null
- * unless the request asks for them.
+ * These figures require sorting rows or looking up the attempts of each call. They're zero or null unless they're
+ * requested.
  */
 export type CostlyFigure = 'latency' | 'firstChunk' | 'failovers';
 
 export interface FiguresRow {
   readonly calls: number;
   readonly errors: number;
-  /** The sum can be larger than a safe integer, so it's a string. */
+  /** A string, because the sum may exceed the range of safe integers. */
   readonly cost: string;
   readonly unpriced: number;
   readonly input: number;

@@ -1,6 +1,6 @@
 /**
- * Finds calls by any id that a person may have. Each lookup is just a few steps in an index, no matter how many calls
- * the project has.
+ * Finds calls by any id that a person may have. Each lookup takes a few steps in an index, no matter how many calls the
+ * project has.
  */
 import { isUuid } from '../../core/ids.ts';
 import type { Queries } from '../../db/database.ts';
@@ -16,19 +16,18 @@ export interface FoundCall {
 }
 
 export interface FoundCalls {
-  /** The calls with this id. It may also be a request id, which the vendor has returned. */
+  /** Calls with this id, or for which a vendor has returned this request id. */
   readonly calls: readonly FoundCall[];
-  /** The refused call with this id. Null if there's none, or if we didn't record it. */
+  /** Null if there's no recorded refusal with this id. */
   readonly refused: RefusedCallRow | null;
-  /** When the latest call of the task with this name started. Null if there's no such task. */
+  /** The start of the latest call of the task with this name. Null if there's no such task. */
   readonly taskAt: Date | null;
-  /** When the latest call about this end user started, if there's one. */
+  /** The start of the latest call about the end user with this name. Null if there's none. */
   readonly subjectAt: Date | null;
 }
 
-/** A vendor should never use a request id twice. In case it does, we return at most this many calls. */
+/** Vendors should never reuse a request id, but if they do, this limits the result. */
 const maxCalls = 10;
-/** A header can't contain a longer id. */
 const maxLength = 16_384;
 
 export async function findCalls(queries: Queries, projectId: string, text: string): Promise<FoundCalls> {

@@ -1,4 +1,4 @@
-/** Reads from the rollups how much individual keys have spent. That's one index lookup per key and span. */
+/** Reads the spending of individual keys from the rollups, with one index lookup per key and span. */
 import type { Queries } from '../../db/database.ts';
 import { selectRollupSums } from '../rollups/rollup-sums.ts';
 import { createParameters } from './call-filter.ts';
@@ -10,7 +10,7 @@ export interface KeyUse {
   readonly costNanos: bigint;
 }
 
-/** Keys without calls are missing from the result. */
+/** Reads what each key has spent. Keys without calls are missing from the result. */
 export async function readKeyUse(
   queries: Queries,
   projectId: string,

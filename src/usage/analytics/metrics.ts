@@ -1,6 +1,5 @@
 /**
- * Describes the metrics that usage views offer. For each of them, this says how it's computed and how groups are ranked
- * by it.
+ * Defines the metrics of the usage views, with how they're computed and how groups are ranked.
  */
 import type { CostlyFigure, Figures } from './figures.ts';
 import type { Group, Rank } from './figures-request.ts';
@@ -11,13 +10,12 @@ export interface Metric {
   readonly name: string;
   readonly label: string;
   readonly unit: MetricUnit;
-  /** True if adding up the values of all groups gives the total. */
+  /** True if the values of all groups add up to the total. */
   readonly isAdditive: boolean;
   readonly rank: Rank;
   readonly costly?: CostlyFigure;
-  /** True if the metric makes no sense for attempts. */
   readonly callsOnly?: true;
-  /** Returns null if there's nothing to compute, e.g. no latency because there are no calls. */
+  /** Returns null if there's no value, e.g. no latency without calls. */
   readonly value: (figures: Figures) => number | null;
 }
 
@@ -31,7 +29,6 @@ const tokens = (name: string, label: string, part: keyof Figures['tokens']): Met
   value: (figures) => figures.tokens[part],
 });
 
-/** The first one is the default. */
 export const metrics: readonly [Metric, ...Metric[]] = [
   { name: 'cost', label: 'Cost', unit: 'nanos', isAdditive: true, rank: 'cost', value: ({ costNanos }) => Number(costNanos) },
   { name: 'calls', label: 'Calls', unit: 'count', isAdditive: true, rank: 'calls', value: ({ calls }) => calls },
@@ -87,7 +84,7 @@ export function totalTokens({ tokens: { input, cachedInput, cacheWrite, output }
 }
 
 /**
- * Returns which share of the input tokens the vendors read from their prompt caches. Null if there are no input tokens.
+ * Returns the share of input tokens that vendors have read from their prompt caches. Null if there are no input tokens.
  */
 export function cachedInputShare({ tokens: { input, cachedInput, cacheWrite } }: Figures): number | null {
   return share(cachedInput, input + cachedInput + cacheWrite);

@@ -1,7 +1,6 @@
-/** Computes percentiles from histograms. */
 import { valueOfSlot } from '../sums.ts';
 
-/** The number of calls in a slot of a histogram. Every unit and group has its own histogram. */
+/** The number of calls in a slot of a histogram. Each unit and group has its own histogram. */
 export interface SlotRow {
   readonly unit: number | null;
   readonly place: number | null;
@@ -17,9 +16,7 @@ export function percentileOf(percentiles: Percentiles, { unit, place }: Pick<Slo
   return percentiles.get(positionOf(unit, place)) ?? null;
 }
 
-/**
- * Computes the 50th and 95th percentile for each unit and group together, for each of them alone, and for everything.
- */
+/** Computes the 50th and 95th percentiles of each unit, each group, each combination of the two, and in total. */
 export function toPercentiles(rows: readonly SlotRow[]): Percentiles {
   const histograms = new Map<string, Map<number, number>>();
   for (const { unit, place, slot, n } of rows) {
@@ -37,7 +34,7 @@ export function toPercentiles(rows: readonly SlotRow[]): Percentiles {
   );
 }
 
-/** Returns the slot of the histogram that contains the nth fastest call. */
+/** Returns the slot that contains the nth fastest call. */
 function slotAt(slots: readonly (readonly [number, number])[], number: number): number {
   let counted = 0;
   for (const [slot, n] of slots) {

@@ -27,14 +27,13 @@ export interface Period {
 export interface Range extends Period {
   readonly preset: RangePreset;
   /**
-   * We compare the range with this period, which comes right before it and has the same number of days. If the range
-   * doesn't consist of whole days, both have the same length. For the current month, it's the same part of the month
-   * before.
+   * The period to compare with. It comes right before the range and has the same number of days, or the same length if
+   * the range doesn't consist of whole days. For the current month, it's the same part of the previous month.
    */
   readonly previous: Period;
 }
 
-/** Nobody needs a longer range, and we couldn't fit that many days into a chart. */
+/** A longer range is of no use and doesn't fit into a chart by day. */
 const maxYears = 5;
 
 /**
@@ -53,8 +52,7 @@ export function parseRange(
   const name = query.get('range') || (from !== null || to !== null ? 'custom' : byDefault);
   const preset = rangePresets.find((known) => known === name);
   if (!preset) throw gatewayError('bad_request', { message: `range: must be one of ${rangePresets.join(', ')}` });
-  // The range goes to the end of the current minute. That way it includes calls from processes whose clocks are
-  // slightly ahead.
+  // Include the whole current minute, because the clocks of other processes may be slightly ahead.
   const end = startOfNext('minute', zone, now);
   switch (preset) {
     case '1h':
@@ -83,8 +81,8 @@ function daysUntil(preset: RangePreset, days: number, zone: string, now: number,
 }
 
 /**
- * Like `addDays`, but the start of a day is shifted to the start of another day. They can have different times, because
- * a day starts at 01:00 if a clock change skips midnight.
+ * Like `addDays`, but maps the start of a day to the start of another day. They can differ in local time, because a day
+ * starts at 01:00 if a clock change skips midnight.
  */
 function shiftDays(zone: string, at: number, days: number): number {
   const shifted = addDays(zone, at, days);
@@ -103,7 +101,7 @@ function customRange(fromText: string | null, toText: string | null, zone: strin
   return { preset: 'custom', from, to, previous: { from: previousFrom, to: from } };
 }
 
-/** Parses a local date or time. A date stands for the whole day, and a time for that moment. */
+/** Parses a local date, which stands for the whole day, or a local time. */
 function parseLocal(field: 'from' | 'to', text: string, zone: string): { start: number; end: number } {
   const match = /^(\d{4})-(\d{2})-(\d{2})(?:T(\d{2}):(\d{2})(Z|[+-]\d{2}:\d{2})?)?$/.exec(text);
   const invalid = () => gatewayError('bad_request', { message: `${field}: must be a date such as 2026-11-20, or 2026-11-20T10:30` });
@@ -116,14 +114,13 @@ function parseLocal(field: 'from' | 'to', text: string, zone: string): { start: 
   return { start, end: match[4] === undefined ? startOfNext('day', zone, start) : start };
 }
 
-/** Parses an offset such as `+05:45` or `Z`. The result is in milliseconds. */
+/** Parses an offset such as `+05:45` or `Z` to milliseconds. */
 function parseOffset(text: string): number {
   if (text === 'Z') return 0;
   const size = Number(text.slice(1, 3)) * hourMs + Number(text.slice(4)) * minuteMs;
   return text.startsWith('-') ? -size : size;
 }
 
-/** Formats a time as a value of `from` or `to`. */
 export function formatLocal(zone: string, at: number): string {
   const { year, month, day, hour, minute } = toLocalTime(zone, at);
   const two = (value: number): string => String(value).padStart(2, '0');
@@ -132,10 +129,10 @@ export function formatLocal(zone: string, at: number): string {
   return hour === 0 && minute === 0 && offset === '' ? date : `${date}T${two(hour)}:${two(minute)}${offset}`;
 }
 
-/** A chart has no room for more units, and the SQL would get too long. */
+/** With more units, charts have no room and the SQL gets too long. */
 const maxUnits = 1_500;
 
-/** Returns when each unit of a period starts. Throws `bad_request` if there are too many units. */
+/** Returns the start of each unit. Throws `bad_request` if there are too many. */
 export function splitIntoUnits(unit: CalendarUnit, zone: string, period: Period): number[] {
   const starts = splitRange(unit, zone, period, maxUnits);
   if (starts === null)
@@ -143,13 +140,12 @@ export function splitIntoUnits(unit: CalendarUnit, zone: string, period: Period)
   return starts;
 }
 
-/** With more units than this, a chart gets too dense and its page too large. */
+/** With more units, a chart gets too dense and its page too large. */
 export const maxChartUnits = 75;
 
-/** Returns the smallest unit for which the period fits into a chart. */
 export function unitFor({ from, to }: Period): CalendarUnit {
   const hours = (to - from) / hourMs;
-  // The first and the last unit may only be partly in the period, so leave room for two more.
+  // Leave room for two incomplete units at the ends of the period.
   const atMost = maxChartUnits - 2;
   if (hours * 60 <= atMost) return 'minute';
   if (hours <= atMost) return 'hour';

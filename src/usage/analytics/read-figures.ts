@@ -11,8 +11,7 @@ import { splitIntoUnits } from './range.ts';
 
 export interface GroupFigures {
   /**
-   * `others` sums up everything that isn't in one of the top groups. A `group` whose name is null contains the calls
-   * without a value.
+   * `others` sums up everything outside of the top groups. A `group` with the name null contains calls without a value.
    */
   readonly kind: 'group' | 'others';
   readonly name: string | null;
@@ -21,38 +20,35 @@ export interface GroupFigures {
 
 export interface UnitFigures {
   readonly start: number;
-  /** Exclusive. */
   readonly end: number;
   readonly figures: Figures;
-  /** In the same order as `FiguresReport.groups`. */
   readonly groups: readonly Figures[];
 }
 
 export interface FiguresReport {
   readonly total: Figures;
-  /** The top groups in descending order, and then `others`. Empty if the request has no group. */
+  /** The top groups in descending order, followed by `others`. Empty if the request has no group. */
   readonly groups: readonly GroupFigures[];
-  /** All units of the range, even those without calls. Empty if the request has no `unit`. */
+  /** All units of the range, including those without calls. Empty if the request has no `unit`. */
   readonly units: readonly UnitFigures[];
 }
 
 /**
- * The figures of one unit of time and one group. Both are numbered from 1, except that `place` is 0 for everything that
- * isn't in a top group. `unit` is null if the figures are for all units together, and `place` is null if they're for
- * all groups.
+ * Figures for a unit of time and a group, both numbered from 1. `place` is 0 for everything outside of the top groups.
+ * `unit` is null for all units together, and `place` is null for all groups together.
  */
 type PlacedRow = FiguresRow & { readonly unit: number | null; readonly place: number | null };
 
 const defaultTop = 7;
 
 /**
- * Throws `bad_request` if the range has too many units, and `TooManyCalls` if we'd have to read more than `maxRows`
- * call rows.
+ * Throws `bad_request` if the range has too many units, and `TooManyCalls` if this would take more than `maxRows` call
+ * rows.
  */
 export async function readFigures(queries: Queries, request: FiguresRequest): Promise<FiguresReport> {
   const { unit = null, group = null, zone, from, to } = request;
   const starts = unit === null ? [] : splitIntoUnits(unit, zone, { from, to });
-  // A chart by minute reads every call row anyway, so the search for its top groups doesn't need a limit.
+  // A chart by minute reads every call row anyway, so finding its top groups needs no limit.
   const top = unit === 'minute' ? { ...request, maxRows: undefined } : request;
   const names = group === null ? [] : (await readTop(queries, top, group)).map(({ name }) => name);
   const rows = await readRows(queries, request, starts, names);
@@ -86,7 +82,7 @@ const sumsSql = `
 
 const histograms = { latency: 'durations', firstChunk: 'first_chunks' } as const satisfies Readonly<Record<string, Histogram>>;
 
-/** Reads the sums by unit and group. `starts` has the start of each unit, and `names` has the name of each group. */
+/** `starts` contains the start of each unit, and `names` the name of each group. */
 async function readRows(
   queries: Queries,
   request: FiguresRequest,
@@ -108,8 +104,7 @@ async function readRows(
   const hasFailovers = costly.includes('failovers');
   const exact = isRows ? percentiles : [];
   const parameters = createParameters();
-  // At the ends of the range, failovers take a lookup for every call row, so only read them if the request asks for
-  // them.
+  // At the ends of the range, failovers cost a lookup per call row, so only read them on request.
   const wanted = [...measures, ...(hasFailovers ? (['failovers'] as const) : []), ...exact.map((name) => histograms[name])];
   const sums = placed(selectSums(addends(parameters), wanted), parameters);
   const rows = await queries.query<PlacedRow>(
@@ -121,8 +116,7 @@ async function readRows(
      having sum(calls) > 0`,
     parameters.values,
   );
-  // There can be any number of other tasks, so don't read them. Subtract the top tasks from the project's total
-  // instead.
+  // There can be any number of tasks, so don't read the others, but subtract the top tasks from the project's total.
   if (isByTask && !isRows) return withOthers(rows, await readRows(queries, { ...request, group: null }, starts, []));
   if (isRows) return rows;
   const estimated = await Promise.all(
@@ -139,14 +133,14 @@ async function readRows(
   return rows.map((row) => ({ ...row, ...Object.fromEntries(estimated.map(([name, values]) => [name, percentileOf(values, row)])) }));
 }
 
-/** Returns true if the request groups all of the project's tasks. There can be any number of these. */
+/** Returns true if the request groups all tasks of the project, of which there can be any number. */
 function isAnyTask({ filter = {} }: Pick<FiguresRequest, 'filter'>, group: Group | null): boolean {
   return group === 'task' && filter.task === undefined && rollupScopeOf(filter, group) === 'task';
 }
 
 const counts = ['calls', 'errors', 'unpriced', 'input', 'cachedInput', 'cacheWrite', 'output', 'cacheHits', 'cacheLookups'] as const;
 
-/** Adds rows for the total and for everything that isn't in a top group. */
+/** Adds rows for the totals and for everything outside of the top groups. */
 function withOthers(placed: readonly PlacedRow[], all: readonly PlacedRow[]): PlacedRow[] {
   const named = placed.filter(({ place }) => place !== null);
   const others = all.map((whole) => {
@@ -172,7 +166,6 @@ const ranks: Readonly<Record<Rank, { readonly sql: string; readonly of: readonly
 
 type NamedRow = FiguresRow & { readonly name: string | null };
 
-/** Reads the figures of the top groups, but not of `others`. */
 export async function readTop(queries: Queries, request: TopRequest, group: Group): Promise<GroupFigures[]> {
   const { rank = 'cost', top = defaultTop, isNamed = false } = request;
   const { sql, of } = ranks[rank];
@@ -187,9 +180,8 @@ export async function readTop(queries: Queries, request: TopRequest, group: Grou
       parameters.values,
     );
   };
-  // A project can have any number of tasks. So we first read only the sums that we need for ranking them, and then all
-  // figures of the top tasks. For a short range we read call rows, because the index that we'd use only contains calls
-  // with a task.
+  // A project can have any number of tasks, so first read only the sums for ranking, and then all figures of the top
+  // tasks. Short ranges need call rows, because the index only contains calls with a task.
   const isByTask = isAnyTask(request, group) && (isNamed || request.to - request.from > 2 * dayMs);
   const ranked = isByTask ? await readGroups([...new Set(['calls', ...of] as const)], '') : undefined;
   const rows = await readGroups(

@@ -1,6 +1,5 @@
 /**
- * Reads how much keys and applications have used recently. From this, the console predicts when they'll reach a
- * ceiling.
+ * Reads the recent usage of keys and applications, from which the console predicts when they'll reach a ceiling.
  */
 import type { Queries } from '../../db/database.ts';
 import { type Scope, selectRollupSums } from '../rollups/rollup-sums.ts';
@@ -8,15 +7,14 @@ import { createParameters } from './call-filter.ts';
 import type { Period } from './range.ts';
 
 export interface Use {
-  /** Only the calls that count against ceilings. */
+  /** Only includes calls that count against ceilings. */
   readonly calls: number;
-  /** In nano-dollars. */
   readonly cost: number;
 }
 
 export interface RecentUse {
   readonly project: Use;
-  /** The key is a quota key. If several virtual keys share a quota, there's one entry for all of them. */
+  /** By quota key. Virtual keys that share a quota have a single entry. */
   readonly keys: ReadonlyMap<string, Use>;
   readonly applications: ReadonlyMap<string, Use>;
 }

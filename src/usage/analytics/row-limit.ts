@@ -1,6 +1,5 @@
 /**
- * Some figures are neither in the rollups nor in the hourly aggregates, so we have to read call rows for them. This
- * limits how many.
+ * Limits how many call rows are read for figures that are neither in the rollups nor in the hourly aggregates.
  */
 import type { Queries } from '../../db/database.ts';
 import { selectRollupSums } from '../rollups/rollup-sums.ts';
@@ -8,10 +7,9 @@ import { createParameters, fromFilterValue, whereCalls } from './call-filter.ts'
 import type { FiguresRequest } from './figures-request.ts';
 import type { Period } from './range.ts';
 
-/** No page reads more call rows than this, which takes about 0.1 s. */
+/** Reading this many call rows takes about 0.1 s. */
 export const maxPageRows = 50_000;
 
-/** Thrown if we'd have to read more calls than the request allows. */
 export class TooManyCalls extends Error {
   override readonly name = 'TooManyCalls';
   readonly calls: number;
@@ -26,15 +24,15 @@ interface CallRows extends Pick<FiguresRequest, 'projectId' | 'filter'> {
   readonly periods: readonly Period[];
 }
 
-/** Throws `TooManyCalls` if there are more than `maxRows` rows to read. */
+/** Throws `TooManyCalls` if more than `maxRows` rows would have to be read. */
 export async function assertRowsAtMost(queries: Queries, rows: CallRows, maxRows: number): Promise<void> {
   const calls = await countCalls(queries, rows);
   if (calls > maxRows) throw new TooManyCalls(calls);
 }
 
 /**
- * Estimates how many rows PostgreSQL has to read to find the matching calls. It has indexes on project, application and
- * task, and we assume that it uses the most selective one.
+ * Estimates how many rows PostgreSQL has to read to find the matching calls, assuming that it uses the most selective
+ * of its indexes on project, application and task.
  */
 export async function countCalls(queries: Queries, { projectId, filter = {}, periods }: CallRows): Promise<number> {
   const { subject } = filter;
@@ -56,7 +54,7 @@ export async function countCalls(queries: Queries, { projectId, filter = {}, per
   return Math.min(...counts);
 }
 
-/** Counts the calls of an end user in the index, but only up to the number that a page may read. */
+/** Counts the end user's calls in the index, up to the number that a page may read. */
 async function countCallsOfSubject(queries: Queries, projectId: string, subject: string, periods: readonly Period[]): Promise<number> {
   const parameters = createParameters();
   const period = { from: Math.min(...periods.map(({ from }) => from)), to: Math.max(...periods.map(({ to }) => to)) };

@@ -1,17 +1,17 @@
-/** Reads the calls about one end user. Every query reads a limited number of rows from an index. */
+/** Reads the calls about an end user, with a limited number of rows from an index per query. */
 import type { Queries } from '../../db/database.ts';
 import { isErrorSql } from './call-filter.ts';
 import type { CallSummary } from './call-list.ts';
 
 export interface SubjectCalls {
-  /** We stop at `maxCounted`. If there are more calls, all of these figures are about the newest ones. */
+  /** Counting stops at `maxCounted`. If there are more calls, all figures are for the newest ones. */
   readonly calls: number;
   readonly isMore: boolean;
   readonly errors: number;
   readonly costNanos: bigint;
-  /** How many calls have no known cost. */
+  /** The number of calls with an unknown cost. */
   readonly unpriced: number;
-  /** The start of the first and the last call. Null if there are none. */
+  /** When the end user's first call started. Null if there are no calls. */
   readonly firstAt: Date | null;
   readonly lastAt: Date | null;
   readonly newest: readonly SubjectCall[];
@@ -60,9 +60,7 @@ export interface SubjectUse {
 
 const maxListed = 100;
 
-/**
- * Returns how many calls each end user has and when the last one was. The keys are the hashes of the end users in hex.
- */
+/** Returns the number of calls and the last one of each end user, by the hash of the end user in hex. */
 export async function readSubjectUse(
   queries: Queries,
   projectId: string,

@@ -9,8 +9,8 @@ export interface VoteCounts {
 }
 
 /**
- * Counts the votes that belong to one of the selected calls. If a key has voted on the same memory twice, only its last
- * vote counts.
+ * Counts votes that belong to the selected calls. If a key has voted on the same memory twice, only the last vote
+ * counts.
  */
 export async function countVotes(queries: Queries, selection: CallSelection): Promise<VoteCounts> {
   const parameters = createParameters();

@@ -1,6 +1,6 @@
 /**
- * Builds SQL for rows that add up to the calls that match a filter. We use hourly and daily aggregates where they
- * exist, and call rows for the rest of the time.
+ * Builds SQL for rows that add up to the calls that match a filter. Uses hourly and daily aggregates where they exist,
+ * and call rows for the rest of the time.
  */
 import { minIdAt } from '../../core/ids.ts';
 import { dayMs, hourMs } from '../../core/time.ts';
@@ -12,7 +12,7 @@ import { type Cover, coverPeriods, splitSegments } from '../rollups/spans.ts';
 import type { Addends } from '../sums.ts';
 import type { AggregateScope } from './aggregate-scope.ts';
 
-/** If call rows have to cover more time than this, we check how many there are before we read them. */
+/** If call rows would have to cover more time than this, we count them before we read them. */
 const maxUncoveredMs = 6 * hourMs;
 
 /**
@@ -43,7 +43,7 @@ export async function coverByAggregates(queries: Queries, projectId: string, per
   return coverPeriods(periods, ['day', 'hour'], (span, at) => at >= filledFrom && !outdated.has(`${span} ${at}`));
 }
 
-/** Returns true if the aggregates leave out so much of the range that we may have to read a lot of call rows. */
+/** Returns true if so much of the range has no aggregates that we may have to read many call rows. */
 export function isMostlyRows({ edges }: Cover): boolean {
   return edges.reduce((sum, { from, to }) => sum + to - from, 0) > maxUncoveredMs;
 }
@@ -52,7 +52,7 @@ export interface AggregateRequest {
   readonly projectId: string;
   readonly scope: AggregateScope;
   readonly filter: CallFilter;
-  /** The attribute to group by. The SQL returns it as `name`. */
+  /** The attribute to group by, which the SQL returns as `name`. */
   readonly group: Group | null;
   readonly cover: Cover;
 }
@@ -61,7 +61,7 @@ export function aggregatesOf({ projectId, scope, filter, group, cover }: Aggrega
   const { add } = parameters;
   const project = `${add(projectId)}::uuid`;
   const { [scope as keyof CallFilter]: name, ...attributes } = filter;
-  // If we filter by name, it's faster with this index to look up each span separately.
+  // When filtering by name, looking up each span separately is faster with this index.
   const segments = name === undefined ? cover.segments : splitSegments(cover.segments);
   const inSegment =
     name === undefined
@@ -69,7 +69,7 @@ export function aggregatesOf({ projectId, scope, filter, group, cover }: Aggrega
       : `aggregate.start = segment.first and ${matchesValue('aggregate.name', name, parameters)}`;
   const times = (side: keyof Period): string => `${add(segments.map((segment) => new Date(segment[side])))}::timestamptz[]`;
   const ids = (side: keyof Period): string => `${add(cover.edges.map((edge) => minIdAt(edge[side])))}::uuid[]`;
-  // See rollups/rollup-sums.ts for why there's an `offset 0`.
+  // See rollups/rollup-sums.ts for the purpose of `offset 0`.
   return [
     {
       row: 'stored',

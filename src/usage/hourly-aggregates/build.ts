@@ -13,29 +13,23 @@ import type { Database, Queries } from '../../db/database.ts';
 import { tryLockGlobal } from '../../db/locks.ts';
 import { attemptMeasures, callMeasures, type Histogram, type Measure } from '../sums.ts';
 
-/**
- * The number of hours per transaction. Erasures have to wait for it, so we also don't begin another hour after
- * `maxWorkMs`.
- */
+/** The number of hours per transaction. Erasures wait for the transaction, so no hour is begun after `maxWorkMs`. */
 const maxHours = { server: 6, embedded: 1 };
 const maxWorkMs = 500;
 /**
- * The number of calls per statement, which takes about two seconds. With the embedded database, this blocks the event
- * loop.
+ * The number of calls per statement, which takes about two seconds. A statement of the embedded database blocks the
+ * event loop, so it gets fewer.
  */
 const maxCalls = { server: 200_000, embedded: 2_000 };
-/** Every transaction that makes an hour outdated adds a mark. If an hour has this many, we merge them into one. */
+/** Each transaction that makes an hour outdated adds a mark. Above this number, they're merged into one. */
 const maxNotes = 50;
 /**
- * We wait this long after the end of an hour, by the database's clock. Most of the hour's calls have been stored by
- * then. For each one that comes later, we'd have to process the hour again.
+ * How long we wait after the end of an hour (by the database's clock), so that most of its calls have been stored. For
+ * each call that comes later, the hour has to be processed again.
  */
 const margin = `interval '5 minutes'`;
 
-/**
- * Does the next piece of work. Resolves with true if there's nothing left to do, or if another process is already at
- * it.
- */
+/** Resolves with true if there's nothing left to do, or if another process is already at work. */
 export async function buildAggregates(database: Database, max = maxCalls[database.kind]): Promise<boolean> {
   return database.transaction(async (tx) => {
     if (!(await tryLockGlobal(tx, 'usage'))) return true;
@@ -47,8 +41,8 @@ export async function buildAggregates(database: Database, max = maxCalls[databas
 }
 
 /**
- * Merges marks of outdated hours. Every transaction that stores calls adds one, so there can be a hundred thousand for
- * an hour before it's over, and every reader would have to go through all of them.
+ * Merges marks of outdated hours. Each transaction that stores calls adds a mark, so an hour can have a hundred
+ * thousand, and readers would have to go through all of them.
  */
 async function mergeNotes(tx: Queries): Promise<void> {
   await tx.query(
@@ -64,7 +58,6 @@ async function mergeNotes(tx: Queries): Promise<void> {
   );
 }
 
-/** Builds the aggregates of the latest outdated hours of one project. */
 async function buildHours(tx: Queries, max: number, callsOfPart: number): Promise<boolean> {
   const startedAt = performance.now();
   const hours = await tx.query<{ projectId: string; start: Date }>(
@@ -80,8 +73,8 @@ async function buildHours(tx: Queries, max: number, callsOfPart: number): Promis
   );
   const [latest] = hours;
   if (!latest) return false;
-  // Nested loops would compare every call of that hour with every attempt. PostgreSQL would choose them, because it
-  // expects a range of ids to have just one row.
+  // PostgreSQL expects a range of ids to have one row and would choose nested loops, which compare every call of the
+  // hour with every attempt.
   await tx.query('set local enable_nestloop = off');
   for (const [index, { projectId, start }] of hours.entries()) {
     if (index > 0 && performance.now() - startedAt > maxWorkMs) break;
@@ -101,8 +94,7 @@ async function buildHour(tx: Queries, projectId: string, start: Date, callsOfPar
     values,
   );
   const [from, to] = [minIdAt(start.getTime()), minIdAt(start.getTime() + hourMs)];
-  // If an hour has many calls, we do it in parts. Several parts may then have aggregates with the same attributes, but
-  // readers just add them up.
+  // Process busy hours in parts. Several parts may have aggregates with the same attributes, which readers add up.
   const parts = await tx.query<{ id: string }>(
     `select id from (
        select id, row_number() over (order by id) as number from calls where project_id = $1::uuid and id >= $2::uuid and id < $3::uuid
@@ -116,7 +108,7 @@ async function buildHour(tx: Queries, projectId: string, start: Date, callsOfPar
   }
 }
 
-/** Builds the aggregates of the latest outdated day, if it's over and none of its hours are outdated. */
+/** Builds the aggregates of the latest outdated day that is over and has no outdated hours. */
 async function buildDay(tx: Queries): Promise<boolean> {
   const [day] = await tx.query<{ projectId: string; start: Date }>(
     `select d.project_id as "projectId", d.start
@@ -147,7 +139,9 @@ async function buildDay(tx: Queries): Promise<boolean> {
   return true;
 }
 
-/** Finds the latest day that has calls but no aggregates. Marks its hours as outdated, so that we build them next. */
+/**
+ * Finds the latest day with calls but without aggregates, and marks its hours as outdated so that they're built next.
+ */
 async function noteOlderDay(tx: Queries): Promise<boolean> {
   const [fill] = await tx.query<{ at: number | null; isDone: boolean }>(
     `select case when isfinite(filled_from) then extract(epoch from filled_from)::float8 * 1000 end as at, filled_from = '-infinity' as "isDone"
@@ -187,17 +181,15 @@ const columns = ['project_id, scope, span, start, name, attempted', ...attribute
 const sums = (measures: Readonly<Record<Measure | Histogram, string>>): string =>
   [...summed.map((name) => `sum(${measures[name]})`), histogram(measures.durations), histogram(measures.first_chunks)].join(', ');
 
-/**
- * Returns the SQL for a histogram. As long as there are only a few calls, it has an element for each of them. Larger
- * histograms have an element for each slot.
- */
+/** Returns SQL for a histogram, which lists each call if there are only a few, and otherwise the count of each slot. */
 function histogram(time: string): string {
   const elements = `array_agg(usage_slot(${time}) + 1024) filter (where ${time} is not null)`;
   return `case when cardinality(${elements}) > 64 then usage_add_histograms(${elements}, null) else ${elements} end`;
 }
 
 /**
- * Returns statements that build hourly aggregates from the calls with ids from $2 (inclusive) to $3 (exclusive).
+ * Returns statements that build hourly aggregates from calls with ids from $2 (inclusive) to $3 (exclusive).
+ *
  * @param condition an SQL condition on `calls c`, followed by `and`
  */
 export function insertHours(condition: string): readonly string[] {

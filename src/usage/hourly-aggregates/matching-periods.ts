@@ -10,13 +10,13 @@ import { aggregatesOf, coverByAggregates, isMostlyRows } from './aggregates.ts';
 
 export interface MatchingPeriods {
   readonly periods: readonly Period[];
-  /** How many calls match the filters that aggregates support. Incomplete hours count as zero. */
+  /** The number of calls that match the filters which aggregates support. Incomplete hours count as zero. */
   readonly calls: number;
 }
 
 /**
- * Yields lists of periods that may have matching calls, from the latest to the earliest. In each list but the last, at
- * least `wanted` calls match the filters that aggregates support. Returns null if aggregates don't help.
+ * Yields lists of periods that may have matching calls, latest first. Each list but the last has at least `wanted`
+ * calls that match the filters which aggregates support. Returns null if aggregates don't help.
  */
 export async function findMatchingPeriods(
   queries: Queries,
@@ -24,8 +24,8 @@ export async function findMatchingPeriods(
   wanted: number,
 ): Promise<AsyncGenerator<MatchingPeriods> | null> {
   const { scope, filter: known } = aggregateFilterOf(filter);
-  // If the gateway's own calls are hidden, we have to subtract them. Only the aggregates by application count these, so
-  // we can't do it unless they support the other filters as well.
+  // Hidden calls of the gateway itself have to be subtracted. Only the aggregates by application count these calls, so
+  // those have to support the other filters as well.
   const own = filter.own === 'hide' && scope === 'project' ? onlyOwnCalls(known) : null;
   const subtracted = own !== null && aggregateScopeOf(own, null) === 'source' ? own : null;
   if (Object.keys(known).length === 0 && subtracted === null) return null;
@@ -51,10 +51,10 @@ export async function findMatchingPeriods(
   };
 
   return (async function* () {
-    // There are no aggregates for the edges, so we don't know how many calls match there. We pretend that it's none.
+    // The edges have no aggregates, so count their unknown number of calls as zero.
     const edges = cover.edges.map((edge) => ({ ...edge, calls: 0, span: 'hour' as const }));
     const left = [...(await readMatching(cover.segments)), ...edges].toSorted((one, other) => other.from - one.from);
-    /** Takes the latest spans out of `left`, until they have at least `wanted` matching calls. */
+    /** Takes the latest spans from `left` until they have at least `wanted` matching calls. */
     const take = (): typeof left => {
       let calls = 0;
       const after = left.findIndex((span) => {

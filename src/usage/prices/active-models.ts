@@ -18,12 +18,12 @@ import { catalogChannel, readImportedModels, storeImportedModels } from './impor
 import { recordPrices } from './price-history.ts';
 import { type ModelPrices, toStoredPrice } from './stored-price.ts';
 
-/** The columns of the catalog that we need here. */
+/** The columns of a catalog row that this module needs. */
 export interface ModelRow extends ModelPrices {
   readonly source: 'file' | 'import' | 'starter';
 }
 
-/** If the stored rows take longer than this, `start` doesn't wait for them. */
+/** How long `start` waits for the stored rows. */
 const startTimeoutMs = 2_000;
 
 export type Models<Row> = Readonly<Record<string, Row>>;
@@ -32,27 +32,27 @@ export interface ActiveModelsOptions<Row extends ModelRow> {
   readonly database: Database;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** In the order of the configuration. */
+  /** Rows in the order of the configuration file. */
   readonly configured: Models<Row>;
   /**
-   * Checks imported rows against the current configuration. Returns the valid rows, and an error for each of the
-   * others.
+   * Validates imported rows against the current configuration. Returns the valid rows, and an error for each invalid
+   * one.
    */
   readonly parseRows: (models: JsonObject) => { readonly rows: Models<Row>; readonly errors: readonly string[] };
-  /** Returns the prices of a row for tokens and searches. */
+  /** Returns the price of tokens and searches. */
   readonly priceOf: (row: Row) => Price | null;
-  /** We call this synchronously after each change. */
+  /** Called synchronously after each change. */
   readonly onChange: (models: Models<Row>) => void;
   readonly retryIntervalMs?: number;
 }
 
-/** Says what an import did with each model. */
+/** What an import did with each model. */
 export interface ImportReceipt {
   readonly added: readonly string[];
   readonly changed: readonly string[];
   readonly unchanged: readonly string[];
   readonly removed: readonly string[];
-  /** These are stored, but have no effect because the configuration file overrides them. */
+  /** Stored rows without effect, because the configuration file overrides them. */
   readonly kept_by_file: readonly string[];
 }
 
@@ -65,20 +65,18 @@ export interface ImportPreview<Row> {
 export interface ActiveModels<Row extends ModelRow> {
   models(): Models<Row>;
   /**
-   * Stores these rows and activates them. If a row is null, the model's imported row is removed. If anything is
-   * invalid, nothing is stored, and this rejects with a `bad_request` that lists all problems.
+   * Stores and activates rows. A null row removes the model's imported row. Rejects with a `bad_request` that lists all
+   * problems if anything is invalid, in which case nothing is stored.
    */
   import(models: unknown): Promise<ImportReceipt>;
   /**
-   * Returns what `import` would do, with the active rows before and after, but doesn't store anything. Throws the same
-   * errors.
+   * Returns the active rows before and after an import without storing anything. Throws the same errors as `import`.
    */
   preview(models: unknown): ImportPreview<Row>;
-  /** Switches to the rows of a new configuration. */
   reconfigure(configured: Models<Row>): void;
   /** Resolves once all stored rows are active and all prices are recorded. */
   synced(): Promise<void>;
-  /** Loads the stored rows, so that they apply to the very first call. After two seconds, we start without them. */
+  /** Loads the stored rows before the first call. Continues without them after two seconds. */
   start(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -88,10 +86,7 @@ export function createActiveModels<Row extends ModelRow>(options: ActiveModelsOp
   let configured = options.configured;
   let stored: JsonObject = {};
   let active: Models<Row> = configured;
-  /**
-   * The prices that we've recorded last. As long as a model's prices stay the same, we don't need to compare them with
-   * the database.
-   */
+  /** The last recorded price of each model, to skip the comparison with the database if it hasn't changed. */
   const recorded = new Map<string, JsonObject | null>();
   /** True if somebody may have changed the imported rows since we last read them. */
   let isStale = true;
@@ -139,7 +134,7 @@ export function createActiveModels<Row extends ModelRow>(options: ActiveModelsOp
   };
 
   const synced = async (): Promise<void> => {
-    await sync.idle(); // The current run may have started before the latest change, so wait for another one.
+    await sync.idle();
     await sync.runNow();
   };
 
@@ -180,8 +175,8 @@ export function createActiveModels<Row extends ModelRow>(options: ActiveModelsOp
 }
 
 /**
- * Combines imported rows with those of the configuration, which keep their order. An imported row takes the place of a
- * built-in row with the same id. All others go to the end.
+ * Merges imported rows into those of the configuration, whose order is kept. An imported row replaces the built-in row
+ * with the same id. All other imported rows go to the end.
  */
 function mergeModels<Row extends ModelRow>(configured: Models<Row>, imported: Models<Row>): Models<Row> {
   const rows = Object.entries(configured).map(([id, row]) => [id, row.source === 'starter' ? (imported[id] ?? row) : row] as const);

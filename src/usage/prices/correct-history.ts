@@ -1,6 +1,5 @@
 /**
- * Corrects the price history in `model_prices`. If we've recorded wrong prices for some time in the past, they're
- * replaced by the current ones.
+ * Corrects the price history in `model_prices`, by replacing wrong prices of the past with current ones.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Queries } from '../../db/database.ts';
@@ -8,12 +7,12 @@ import { lockGlobal } from '../../db/locks.ts';
 import { toBatches } from '../../db/row-batches.ts';
 import { insertPrices, type PriceRow, periodColumns } from './price-history.ts';
 
-/** A model has only a few prices, so for this many models a statement returns fewer than 500 rows. */
+/** A model has few prices, so a statement for this many models returns fewer than 500 rows. */
 const batchSize = 50;
 
 /**
- * Corrects the history from `from` up to `to` (exclusive). Returns the models whose history has changed. It also
- * returns those that we can't correct, because they have no current price.
+ * Corrects the history from `from` to `to` (exclusive). Returns the models whose history has changed, and those that
+ * can't be corrected because they have no current price.
  */
 export async function correctHistory(
   tx: Queries,
@@ -44,8 +43,8 @@ export async function correctHistory(
 }
 
 /**
- * Returns what the history between `from` and `to` should be. Empty if it's already correct, or if the model has no
- * current price. Pass the `rows` sorted by time.
+ * Returns the correct history between `from` and `to`. Empty if nothing has to change, or if the model has no current
+ * price. `rows` have to be sorted by time.
  */
 function correctedRows(rows: readonly PriceRow[], from: number, to: number): PriceRow[] {
   const now = rows.at(-1);

@@ -1,13 +1,13 @@
 /**
- * Reads and writes imported rows of the catalog (`catalog_models`). We validate a row before storing it, and once more
- * after reading it.
+ * Reads and writes imported rows of the catalog (`catalog_models`). Rows are validated before they're stored and again
+ * after they're read.
  */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import type { Database } from '../../db/database.ts';
 import { lockGlobal } from '../../db/locks.ts';
 import { toBatches } from '../../db/row-batches.ts';
 
-/** Processes announce changes to imported models on this NOTIFY channel. */
+/** NOTIFY channel for changes to imported models. */
 export const catalogChannel = 'gateway_catalog';
 
 /** Returns the rows by model id, in the order of the ids. */

@@ -15,12 +15,11 @@ import { type ModelPrices, parseStoredPrice } from './stored-price.ts';
 
 export interface PriceEntry {
   readonly model: string;
-  /** In the format of `toStoredPrice`. */
   readonly price: JsonObject | null;
   readonly source: string;
 }
 
-/** Adds a row for each model whose price isn't the same as in its latest row. Returns those models. */
+/** Adds a row for each model whose price differs from its latest row, and returns those models. */
 export async function recordPrices(database: Database, entries: readonly PriceEntry[], now: number): Promise<string[]> {
   const added: string[] = [];
   for (const batch of toBatches(entries)) added.push(...(await database.transaction((tx) => recordBatch(tx, batch, now))));
@@ -58,12 +57,11 @@ export async function insertPrices(tx: Queries, rows: readonly PriceRow[]): Prom
 export interface PricePeriod {
   readonly model: string;
   readonly effectiveFrom: number;
-  /** The prices from `effectiveFrom` on. Null if we don't know them. */
+  /** The model's prices from `effectiveFrom` on. Null if they're unknown. */
   readonly prices: ModelPrices | null;
   readonly source: string;
 }
 
-/** Returns the latest price of each model, in any order. */
 export async function latestPrices(database: Queries, models: readonly string[]): Promise<PricePeriod[]> {
   const rows = await selectLatest(
     database,
@@ -79,7 +77,6 @@ function selectLatest(queries: Queries, entries: readonly { readonly model: stri
   );
 }
 
-/** Returns all prices that a model has had, with the newest first. */
 export async function priceHistory(database: Queries, model: string): Promise<PricePeriod[]> {
   const rows = await database.query<PriceRow>(
     `select ${periodColumns} from model_prices where model = $1::text order by effective_from desc`,
@@ -101,7 +98,7 @@ function toPeriod({ model, effectiveFrom, price, source }: PriceRow): PricePerio
   return { model, effectiveFrom: effectiveFrom.getTime(), prices: price === null ? null : parseStoredPrice(price), source };
 }
 
-/** Returns what a model's prices were at the given time. Null if we don't know. */
+/** Returns null if the prices at that time are unknown. */
 export async function priceAt(database: Queries, model: string, at: number): Promise<ModelPrices | null> {
   const [row] = await database.query<{ price: unknown }>(
     `select price from model_prices where model = $1::text and effective_from <= $2::timestamptz order by effective_from desc limit 1`,

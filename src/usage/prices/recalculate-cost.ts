@@ -1,5 +1,5 @@
 /**
- * Computes again what a stored call or attempt costs, from its stored tokens and units and from prices that you pass.
+ * Recalculates the cost of a stored call or attempt from its stored tokens and units.
  */
 import type { Route } from '../../core/call.ts';
 import { clampToSafeInteger, tokenCost, unitsCost } from '../../core/cost.ts';
@@ -9,15 +9,12 @@ import type { ModelPrices } from './stored-price.ts';
 export type RecalculatedCost =
   | { readonly kind: 'cost'; readonly nanos: number }
   /**
-   * Why we can't recalculate the cost. Either the model has no price, or it has a price per unit but we haven't stored
-   * the units. The cost of a video is settled elsewhere, in `src/videos`.
+   * Why a cost can't be recalculated: the model has no price, the units of a per-unit price aren't stored, or it's a
+   * video, which is settled in `src/videos`.
    */
   | { readonly kind: 'price_unknown' | 'units_not_kept' | 'video' };
 
-/**
- * Recalculates the cost of a call or an attempt. `units` is null if there are none, or if we didn't store units yet at
- * that time. `prices` is null if we don't know them.
- */
+/** `units` is null if there are none, or if they weren't stored at the time. `prices` is null if they're unknown. */
 export function recalculateCost(route: Route, tokens: Tokens, units: CallUnits | null, prices: ModelPrices | null): RecalculatedCost {
   switch (route) {
     case 'video':
@@ -40,8 +37,8 @@ export function recalculateCost(route: Route, tokens: Tokens, units: CallUnits |
 }
 
 /**
- * Recalculates the cost of an image or audio call, just like `pipeline/media/media-record.ts` does. If there's a price
- * for the units, we charge those and not the tokens. If the vendor didn't report tokens, we estimate them.
+ * Recalculates the cost of an image or audio call in the same way as `pipeline/media/media-record.ts`. Prices per unit
+ * take precedence over token prices, and tokens that the vendor didn't report are estimated.
  */
 function recalculateMedia(tokens: Tokens, units: CallUnits | null, prices: ModelPrices | null): RecalculatedCost {
   const hasUnitPrice =

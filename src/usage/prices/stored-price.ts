@@ -6,9 +6,8 @@
 import { asArray, asObject, type JsonObject } from '../../core/json/narrow.ts';
 import type { Price, TokenPrice, UnitPrices } from '../../core/pricing.ts';
 
-/** Everything that a call to this model may have to pay for. */
 export interface ModelPrices extends UnitPrices {
-  /** For tokens and searches. Null if we don't know it. */
+  /** The price of tokens and searches. Null if it's unknown. */
   readonly price: Price | null;
 }
 
@@ -28,7 +27,7 @@ export function toStoredPrice({ price, perImageNanos, perMillionCharactersNanos,
   return Object.keys(stored).length === 0 ? null : stored;
 }
 
-/** Throws if `stored` doesn't come from `toStoredPrice`. */
+/** Throws if the JSON doesn't come from `toStoredPrice`. */
 export function parseStoredPrice(stored: unknown): ModelPrices {
   const { input, above, per_search, image_input, service_tiers, per_tool_use, ...others } = asObject(stored);
   const { per_image, per_million_characters, per_second, ...tokens } = others;
@@ -74,10 +73,7 @@ function parseTokens(stored: JsonObject): TokenPrice {
   };
 }
 
-/**
- * Writes amounts as strings. The factors of service tiers are whole millionths, and the prices of tools are whole
- * nano-dollars.
- */
+/** Amounts are whole nano-dollars, except for the factors of service tiers, which are whole millionths. */
 function formatAmounts(amounts: Readonly<Record<string, bigint>>): Record<string, string> {
   return Object.fromEntries(Object.entries(amounts).map(([name, amount]) => [name, String(amount)]));
 }

@@ -1,6 +1,5 @@
 /**
- * Explains in plain English what refused a call and what to do about it. The API, the CLI, MCP and the console use
- * these texts.
+ * Explains in plain English why a call was refused and what to do about it, for the API, the CLI, MCP and the console.
  */
 import { toUsd } from '../../core/cost.ts';
 import type { RefusalReason } from '../../core/refusal.ts';
@@ -114,7 +113,7 @@ export function explainRefusal(row: ExplainedRow): RefusalExplanation {
 }
 
 /**
- * Describes a ceiling, e.g. as `100 calls per day`. If we don't know the rule, we assume that the limit is an amount of
+ * Describes a ceiling, e.g. as `100 calls per day`. If the rule is unknown, the limit is assumed to be an amount of
  * money.
  */
 function describeCeiling({ rule, limit }: Pick<ExplainedRow, 'rule' | 'limit'>): string {

@@ -1,4 +1,4 @@
-/** Reads refused calls and how many there were. All queries use an index, and read a limited number of rows. */
+/** Reads and counts refused calls. All queries use an index and read a limited number of rows. */
 import { minIdAt, timeOf } from '../../core/ids.ts';
 import type { RefusalReason } from '../../core/refusal.ts';
 import type { Queries } from '../../db/database.ts';
@@ -32,7 +32,6 @@ const columns = `id, (select slug from projects where projects.id = project_id) 
   (select name from virtual_keys where virtual_keys.id = key_id) as "keyName", source, requested_model as "requestedModel", route, status,
   code, reason, rule, rule_limit as "limit"`;
 
-/** Lists refused calls, newest first. */
 export function listRefused(queries: Queries, { before, limit, ...selection }: RefusalPageRequest): Promise<RefusedCallRow[]> {
   const parameters = createParameters();
   const { add, values } = parameters;
@@ -43,7 +42,7 @@ export function listRefused(queries: Queries, { before, limit, ...selection }: R
   );
 }
 
-/** Returns null if we have no record of such a refusal in this project. */
+/** Returns null if the project has no recorded refusal with this id. */
 export async function findRefused(queries: Queries, projectId: string, id: string): Promise<RefusedCallRow | null> {
   const [row] = await queries.query<RefusedCallRow>(`select ${columns} from refused_calls where project_id = $1::uuid and id = $2::uuid`, [
     projectId,
@@ -52,7 +51,6 @@ export async function findRefused(queries: Queries, projectId: string, id: strin
   return row ?? null;
 }
 
-/** Returns only the ids of refusals that we've recorded. */
 export async function findRecorded(queries: Queries, projectId: string, ids: readonly string[]): Promise<ReadonlySet<string>> {
   const rows = await queries.query<{ id: string }>('select id from refused_calls where project_id = $1::uuid and id = any($2::uuid[])', [
     projectId,
@@ -62,22 +60,21 @@ export async function findRecorded(queries: Queries, projectId: string, ids: rea
 }
 
 /**
- * We never count more rows than this. Usually we don't count rows at all, but the stored counts don't say which
- * application made a call.
+ * Limits how many rows are counted. That's only needed when filtering by application, which the stored counts don't
+ * include.
  */
 export const maxCountedRows = 10_000;
 
 export interface RefusalCounts {
   readonly calls: number;
-  /** How many of these calls have a row. We've only counted the others. */
+  /** How many of the refused calls have a row. The others were only counted. */
   readonly recorded: number;
-  /** The most frequent reason comes first. */
   readonly byReason: readonly { readonly reason: RefusalReason; readonly calls: number }[];
 }
 
 /**
- * Counts the calls that were refused in a period. There's a stored count for every minute, but only the rows say which
- * application made a call. So if you filter by application, this counts rows, up to `maxCountedRows`.
+ * Counts refused calls in a period. There's a stored count for every minute, but it doesn't include the application. So
+ * a filter by application counts up to `maxCountedRows` rows instead.
  */
 export async function countRefused(queries: Queries, selection: RefusalSelection & Period): Promise<RefusalCounts> {
   const parameters = createParameters();
@@ -97,8 +94,8 @@ export interface RefusalsOfUnit {
 }
 
 /**
- * Counts refused calls by their reason and by unit of time. `starts` has the start of each unit. Only the rows say
- * which application made a call, so if you filter by application, this counts rows, up to `maxCountedRows`.
+ * Counts refused calls by reason and unit of time. `starts` contains the start of each unit. A filter by application
+ * counts up to `maxCountedRows` rows, because the stored counts don't include the application.
  */
 export function countRefusedByUnit(
   queries: Queries,
@@ -146,7 +143,7 @@ function whereRows({ projectId, from, to, reason, key, source }: RefusalSelectio
   return conditions.length === 0 ? 'true' : conditions.join(' and ');
 }
 
-/** Returns when a refused call started, in milliseconds since 1970. */
+/** Returns the start of a refused call in milliseconds since 1970. */
 export function startOfRefused({ id }: Pick<RefusedCallRow, 'id'>): number {
   return timeOf(id);
 }

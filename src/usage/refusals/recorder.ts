@@ -20,31 +20,30 @@ import type { Database } from '../../db/database.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { nameOf, type RefusalCount, type RefusedRow, storeRefusals } from './store-refusals.ts';
 
-/** Everything that we know about a call by the time we refuse it. */
+/** Everything that's known about a call when it's refused. */
 export interface RefusedCall {
   readonly id: string;
   readonly startedAt: number;
   readonly route: string;
-  /** Null if the caller's key is invalid. The error may still say which key it was. */
+  /** Null if the caller's key is invalid. The error may still name the key. */
   readonly caller: RefusedKey | null;
   readonly source: string | null;
   readonly requestedModel: string | null;
 }
 
 /**
- * Records a call if `error` is a refusal and we know the key. It never throws, and it's fine to call it twice for the
- * same error.
+ * Records a call if `error` is a refusal and the key is known. Never throws. Calling it twice with the same error has
+ * no effect.
  */
 export type RecordRefusal = (error: unknown, call: RefusedCall) => void;
 
 export interface RefusalRecorder {
   readonly record: RecordRefusal;
-  /** Stores everything so far, so that readers see it. If that's not possible, we stop waiting after a second. */
+  /** Stores everything recorded so far, so that readers see it. Gives up after a second. */
   flush(): Promise<void>;
-  /** Returns how many refusals this process has recorded, how many it has only counted, and how many it has lost. */
+  /** Returns how many refusals this process has recorded, only counted, and lost. */
   totals(): RefusalTotals;
   start(): void;
-  /** Stores what's left, unless the database doesn't respond. */
   stop(): Promise<void>;
 }
 
@@ -57,17 +56,18 @@ export interface RefusalTotals {
 export const maxRowsPerMinute = 60;
 const maxQueuedRows = 10_000;
 const maxCounts = 20_000;
-/** How many rows we store in a transaction. With the embedded database, every statement blocks the event loop. */
+/**
+ * The number of rows per transaction. It's limited because every statement of the embedded database blocks the event
+ * loop.
+ */
 const maxBatch = 500;
 const maxCodePoints = 256;
 const intervalMs = 1_000;
 const flushTimeoutMs = 1_000;
 const stopTimeoutMs = 2_000;
 
-/** Counts what happened to one key in the current minute. */
 interface KeyWindow {
   rows: number;
-  /** The counts since we last started to store them. */
   readonly counts: Map<string, RefusalCount>;
 }
 
@@ -80,10 +80,10 @@ export function createRefusalRecorder({ database, logger }: RecorderOptions): Re
   let rows: RefusedRow[] = [];
   let counts = new Map<string, RefusalCount>();
   let storingCounts = 0;
-  /** When the rate limit's current minute ends. We use `performance.now()`, because nobody can set that clock back. */
+  /** The end of the rate limit's current minute (`performance.now()`, which can't be set back). */
   let windowEndsAt = 0;
   let windows = new Map<string, KeyWindow>();
-  /** The errors that we've already recorded. An error can pass through several places that record refusals. */
+  /** Errors that have already been recorded, because an error can pass through several places that record refusals. */
   const seen = new WeakSet<GatewayError>();
   const totals = { recorded: 0, counted: 0, lost: 0 };
 
@@ -111,7 +111,7 @@ export function createRefusalRecorder({ database, logger }: RecorderOptions): Re
     return added;
   };
 
-  /** Returns the count with this name, which may be a new one. Returns null if there are already too many. */
+  /** Returns the existing count with the same name, or adds a new one. Returns null if there are too many. */
   const addCount = (count: RefusalCount): RefusalCount | null => {
     const name = nameOf(count);
     const found = counts.get(name);
@@ -152,7 +152,7 @@ export function createRefusalRecorder({ database, logger }: RecorderOptions): Re
     loop.wake(intervalMs);
   };
 
-  /** Stores all counts and a batch of rows. If this fails, they stay for the next run. */
+  /** Stores all counts and a batch of rows. On failure, they stay for the next run. */
   async function store(): Promise<void> {
     const batch = rows.slice(0, maxBatch);
     const waiting = counts;
@@ -160,7 +160,7 @@ export function createRefusalRecorder({ database, logger }: RecorderOptions): Re
     rows = rows.slice(batch.length);
     counts = new Map();
     storingCounts = waiting.size;
-    // From now on, refusals are counted anew. Next time, we'll add those counts to the stored ones.
+    // Start counting from zero, because the next counts will be added to the stored ones.
     for (const window of windows.values()) window.counts.clear();
     try {
       await storeRefusals(database, batch, withRecorded(waiting, batch));
@@ -180,7 +180,7 @@ export function createRefusalRecorder({ database, logger }: RecorderOptions): Re
   let isStopped = false;
   const isWaiting = (): boolean => rows.length > 0 || counts.size > 0;
   const storeAll = async (): Promise<void> => {
-    // After a stop, `runNow` does nothing, so without this check we'd never get out of the loop.
+    // After `stop`, `runNow` does nothing, so this loop would never end without the check.
     while (isWaiting() && !isStopped) await loop.runNow();
   };
 
@@ -188,12 +188,12 @@ export function createRefusalRecorder({ database, logger }: RecorderOptions): Re
     record,
     async flush() {
       if (!isWaiting() || loop.isFailing) return;
-      await withTimeout(storeAll(), flushTimeoutMs, () => undefined).catch(() => undefined); // The loop reports the error.
+      await withTimeout(storeAll(), flushTimeoutMs, () => undefined).catch(() => undefined);
     },
     totals: () => totals,
     start: () => loop.start(),
     async stop() {
-      await withTimeout(storeAll(), stopTimeoutMs, () => undefined).catch(() => undefined); // reported by the loop
+      await withTimeout(storeAll(), stopTimeoutMs, () => undefined).catch(() => undefined);
       isStopped = true;
       await loop.stop();
     },
@@ -201,8 +201,8 @@ export function createRefusalRecorder({ database, logger }: RecorderOptions): Re
 }
 
 /**
- * Adds the rows of a batch to the recorded counts. We can't do this any earlier, because the process could die before
- * it stores them.
+ * Adds the rows of a batch to the recorded counts. Doing this earlier would be wrong if the process dies before the
+ * rows are stored.
  */
 function withRecorded(counts: ReadonlyMap<string, RefusalCount>, batch: readonly RefusedRow[]): RefusalCount[] {
   const merged = new Map([...counts].map(([name, count]) => [name, { ...count }]));

@@ -9,23 +9,23 @@ export interface RefusedRow {
   readonly projectId: string;
   readonly keyId: string;
   readonly keyPrefix: string;
-  /** Null if we refused the key itself. */
+  /** The calling application. Null if the key itself was refused. */
   readonly source: string | null;
-  /** Null if we refused the call before reading its body. */
+  /** Null if the call was refused before its body was read. */
   readonly requestedModel: string | null;
   readonly route: string;
   readonly status: number;
   readonly code: string;
   readonly reason: RefusalReason;
   readonly rule: string | null;
-  /** The ceiling's limit, in calls, tokens or nano-dollars. */
+  /** The value of the ceiling in calls, tokens or nano-dollars. */
   readonly limit: number | null;
 }
 
 export interface RefusalCount {
   readonly projectId: string;
   readonly keyPrefix: string;
-  /** When the minute starts, in milliseconds since 1970. */
+  /** The start of the minute, in milliseconds since 1970. */
   readonly minute: number;
   readonly reason: RefusalReason;
   calls: number;
@@ -33,13 +33,13 @@ export interface RefusalCount {
 }
 
 /**
- * Stores refused calls and counts in one transaction. We drop those of projects that no longer exist. Rows that are
- * already there stay as they are.
+ * Stores refused calls and counts in one transaction. Drops those of projects that no longer exist. Existing rows stay
+ * unchanged.
  */
 export async function storeRefusals(database: Database, rows: readonly RefusedRow[], counts: readonly RefusalCount[]): Promise<void> {
   await database.transaction(async (tx) => {
     for (const batch of toBatches(rows)) await insertRows(tx, batch);
-    // Processes that lock the counts in the same order can't deadlock, so sort them.
+    // Sort the counts, because processes that lock them in the same order can't deadlock.
     const sorted = [...counts].sort((one, other) => compare(nameOf(one), nameOf(other)));
     for (const batch of toBatches(sorted)) await addCounts(tx, batch);
   });
@@ -92,7 +92,7 @@ async function addCounts(tx: Queries, counts: readonly RefusalCount[]): Promise<
   );
 }
 
-/** Two counts with the same name are added up. */
+/** Counts with the same name are added up. */
 export function nameOf({ projectId, minute, keyPrefix, reason }: Omit<RefusalCount, 'calls' | 'recorded'>): string {
   return `${projectId} ${minute} ${keyPrefix} ${reason}`;
 }
@@ -102,8 +102,8 @@ function compare(one: string, other: string): number {
 }
 
 /**
- * Deletes a batch of rows and counts older than `before`. Returns how many it deleted, so 0 means that there's nothing
- * left to do.
+ * Deletes a batch of rows and counts older than `before`, and returns how many. 0 means that there's nothing left to
+ * do.
  */
 export async function deleteExpiredRefusals(database: Queries, before: number): Promise<number> {
   const rows = await database.query(

@@ -13,20 +13,19 @@ import type { Period } from '../analytics/range.ts';
 import { type Addends, type Measure, selectSums } from '../sums.ts';
 import { coverPeriods, joinAdjacent, splitSegments } from './spans.ts';
 
-/** Rollups sum up calls by one of these attributes. `project` is the sum of all calls in the project. */
+/** The attribute by which a rollup sums up calls. `project` is the sum of all calls in the project. */
 export type Scope = 'project' | 'key' | 'source' | 'model' | 'task';
 
 export interface RollupRequest {
-  /** If there are several projects and the scope is `project`, the sums are named by project ids. */
+  /** With several projects and the scope `project`, sums are named by project id. */
   readonly projectId: string | readonly string[];
   readonly scope: Scope;
-  /** Each period begins where the one before it ends, so a row is never in two of them. */
+  /** Each period begins where the previous one ends, so that no row is in two of them. */
   readonly periods: readonly Period[];
   /** Only reads sums with these names, with one index lookup for each. Null stands for calls without a value. */
   readonly names?: readonly (string | null)[];
-  /** Set this to name keys by their prefix, and not by their id. */
   readonly byPrefix?: boolean;
-  /** Returns an additional condition on the rows. `name` is the SQL expression for their name. */
+  /** Returns an additional condition on the rows, given the SQL expression for their name. */
   readonly condition?: (name: string) => string;
 }
 
@@ -39,8 +38,7 @@ const nameColumns: Readonly<Record<Scope, string>> = {
 };
 
 /**
- * Sums by task only exist for these spans. There are many tasks and most of them are short, so sums over shorter spans
- * wouldn't save us any rows.
+ * Sums by task only exist for these spans. Most tasks are so short that sums over shorter spans wouldn't save any rows.
  */
 const taskSpans = ['month', 'day'] as const;
 
@@ -69,8 +67,8 @@ export function rollupsOf(request: RollupRequest, { add }: Parameters): readonly
   const isNamedByProject = scope === 'project' && !isSingle;
   const storedName = isNamedByProject ? 'project.id::text' : byPrefix ? 'stored.key_prefix' : 'stored.name';
   const rowName = isNamedByProject ? 'project.id::text' : byPrefix ? 'c.key_prefix' : nameColumns[scope];
-  // With `offset 0`, PostgreSQL scans one range of the index for each period. Otherwise it might choose a join that
-  // reads all rows of the project.
+  // `offset 0` makes PostgreSQL scan one index range per period. Otherwise it might choose a join that reads all rows
+  // of the project.
   return [
     {
       row: 'stored',

@@ -1,8 +1,8 @@
-/** Splits periods into segments for which there are stored sums, and the edges around them. */
+/** Splits periods into segments that have stored sums and the edges around them. */
 import { dayMs, hourMs, minuteMs, monthAt } from '../../core/time.ts';
 import type { Period } from '../analytics/range.ts';
 
-/** The period that a stored sum covers. Days and months are in UTC. */
+/** The length of time that a stored sum covers. Days and months are in UTC. */
 export type Span = keyof typeof lengths | 'month';
 
 export interface Segment extends Period {
@@ -10,12 +10,9 @@ export interface Segment extends Period {
 }
 
 export interface Cover {
-  /**
-   * Whole spans for which there are stored sums. If several spans of the same kind are adjacent, they're a single
-   * segment.
-   */
+  /** Runs of adjacent spans of the same kind that have stored sums. */
   readonly segments: readonly Segment[];
-  /** There are no stored sums for this time, so we have to read call rows. */
+  /** Time without stored sums, for which call rows have to be read. */
   readonly edges: readonly Period[];
 }
 
@@ -48,7 +45,7 @@ export function coverPeriods(
   return { segments, edges };
 }
 
-/** Appends a period. If it continues the last one, we just extend that. */
+/** Appends a period, or extends the last one if they're adjacent. */
 function addPeriod<Item extends Period>(items: Item[], added: Item): void {
   const last = items.at(-1);
   if (last?.to === added.from) items[items.length - 1] = { ...last, to: added.to };
@@ -61,7 +58,7 @@ export function joinAdjacent(periods: readonly Period[]): Period[] {
   return joined;
 }
 
-/** Splits segments into single spans. If an index has the name after the start, lookups are faster that way. */
+/** Splits segments into single spans, for faster lookups in indexes that have the name after the start. */
 export function splitSegments(segments: readonly Segment[]): Segment[] {
   return segments.flatMap(({ span, from, to }) => {
     const spans: Segment[] = [];

@@ -16,22 +16,19 @@ import { buildAggregates } from '../hourly-aggregates/build.ts';
 
 const intervalMs = 30_000;
 /**
- * How many increments we merge in a transaction. That takes half a second, during which erasures have to wait. With the
- * embedded database it also blocks the event loop.
+ * The number of increments per transaction. It takes half a second, during which erasures have to wait. The embedded
+ * database also blocks the event loop, so it gets fewer.
  */
 const maxIncrements = { server: 5_000, embedded: 500 };
 const maxFilledCalls = { server: 20_000, embedded: 250 };
 
 /**
- * We read the usage per minute from the increments, so don't merge those of the current minute. This uses the
- * database's clock. The other two minutes are a margin for processes whose clocks differ.
+ * Usage per minute is read from the increments, so don't merge those of the current minute (by the database's clock).
+ * The other two minutes are a margin for processes whose clocks differ.
  */
 const selectMergeable = `select ctid from usage_increments where start < now() - interval '3 minutes' order by start limit $1::integer`;
 
-/**
- * Merges increments and fills in missing rollups. Resolves with true if there's nothing left to do, or if another
- * process is already at it.
- */
+/** Resolves with true if there's nothing left to do, or if another process is already at work. */
 export async function maintainRollups(database: Database): Promise<boolean> {
   const { kind } = database;
   const merged = await database.transaction(async (tx) => {
@@ -47,7 +44,7 @@ export async function maintainRollups(database: Database): Promise<boolean> {
     `select 1 from usage_rollup_fill where filled_from <> '00000000-0000-0000-0000-000000000000'::uuid`,
   );
   if (!unfilled) return true;
-  // Don't wait for this lock. Transactions that change calls also need it, and they would have to queue up after us.
+  // Don't wait for this lock, because transactions that change calls would have to queue up behind us.
   return database.transaction(async (tx) => {
     if (!(await tryLockGlobal(tx, 'usageFill'))) return true;
     await tx.query('select fill_usage_rollups($1::integer)', [maxFilledCalls[kind]]);
@@ -59,7 +56,7 @@ export function createRollupUpkeep({ database, logger }: { readonly database: Da
   return createBackgroundLoop({
     async run(): Promise<NextRun> {
       const startedAt = performance.now();
-      // Pause for as long as we've worked. That way, we never use more than half of a core on the database.
+      // Pause for as long as we've worked, so that we never use more than half of a database core.
       const done = [await maintainRollups(database), await buildAggregates(database)];
       return done.every(Boolean) ? 'idle' : performance.now() - startedAt;
     },
