@@ -10,23 +10,23 @@ import { isatty } from 'node:tty';
 import { createSyncWrites } from '../core/sync-writes.ts';
 
 export interface LogOutput {
-  /** Queues a line. It's written at the end of the tick at the earliest. Never throws. */
+  /** Queues a line, which is written at the end of the tick at the earliest. Never throws. */
   write(line: string): void;
 }
 
 export interface LogOutputOptions {
-  /** If this is a pipe, it should be in non-blocking mode. Node's own streams set this mode. */
+  /** A pipe should be in non-blocking mode, which Node's own streams set. */
   readonly fd: number;
   readonly maxBytes?: number;
-  /** How long to collect lines before writing them. By default, we write at the end of the tick. */
+  /** How long to collect lines before writing them. By default, they're written at the end of the tick. */
   readonly collectMs?: number;
-  /** Tests use this to replace `writeSync`. */
+  /** Replaces `writeSync` in tests. */
   readonly writeNow?: (fd: number, bytes: Buffer) => number;
 }
 
-/** How long we wait before retrying if a pipe is full. */
+/** The delay before a retry if a pipe is full. */
 const fullRetryMs = 20;
-/** How long we wait before retrying after other errors, e.g. if the disk is full or the terminal was closed. */
+/** The delay before a retry after other errors, e.g. if the disk is full or the terminal was closed. */
 const errorRetryMs = 1_000;
 const exitTimeoutMs = 500;
 const exitRetryMs = 5;
@@ -40,7 +40,7 @@ export function createLogOutput({ fd, maxBytes = 8 * 1024 * 1024, collectMs = 0,
   let dropped = 0;
   let hasLines = false;
 
-  /** Writes the lines that have been collected. If more arrive in the meantime, it goes on with those. */
+  /** Writes the collected lines, and continues with those that arrive in the meantime. */
   const next = (): void => {
     rest = take();
     isBusy = rest !== null;
@@ -104,8 +104,8 @@ export function createLogOutput({ fd, maxBytes = 8 * 1024 * 1024, collectMs = 0,
 }
 
 /**
- * Writes the remaining lines when the process exits, even if the reason was an uncaught error. This is synchronous, so
- * we give up after `exitTimeoutMs`.
+ * Writes the remaining lines synchronously when the process exits, even after an uncaught error. Gives up after
+ * `exitTimeoutMs`.
  */
 function writeLast(fd: number, bytes: Buffer): void {
   const giveUpAt = performance.now() + exitTimeoutMs;
@@ -113,7 +113,7 @@ function writeLast(fd: number, bytes: Buffer): void {
     try {
       rest = rest.subarray(writeSync(fd, rest));
     } catch (error) {
-      if (errorCode(error) !== 'EAGAIN') return; // We lose the lines here, because there's nowhere else to write them.
+      if (errorCode(error) !== 'EAGAIN') return; // The lines are lost, because there's nowhere else to write them.
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, exitRetryMs);
     }
   }

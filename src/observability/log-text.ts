@@ -1,13 +1,9 @@
 /**
- * Formats log lines for people at a terminal. All fields are kept, but the time is shortened because people know the
- * date.
+ * Formats log lines for people at a terminal. Keeps all fields, but shortens the time because people know the date.
  */
 import { asArray, asObject, type JsonObject } from '../core/json/narrow.ts';
 
-/**
- * Formats a line that the logger has written as JSON. We don't have to look for secrets again, because the logger has
- * already redacted them.
- */
+/** Formats a JSON line of the logger, which has already redacted any secrets. */
 export function toLogText(line: string): string {
   const { level, time, msg, err, ...fields } = asObject(JSON.parse(line));
   const clock = new Date(String(time)).toLocaleTimeString('en-GB');
@@ -20,7 +16,7 @@ function formatValue(value: unknown): string {
   return typeof value === 'string' && /^[\w./:@+-]+$/.test(value) ? value : printable(JSON.stringify(value));
 }
 
-/** Describes an error. The message, the stack frames and the causes each get their own line. */
+/** Writes the message, the stack frames and the causes on separate lines. */
 function describeError(error: unknown, indent: string): string {
   if (typeof error !== 'object' || error === null) return `${indent}${formatValue(error)}\n`;
   const { name, message, stack, cause, errors, ...others }: JsonObject = asObject(error);
@@ -33,7 +29,7 @@ function describeError(error: unknown, indent: string): string {
   ].join('');
 }
 
-/** Escape control characters, because vendors and callers could otherwise send escape sequences to the terminal. */
+/** Escapes control characters, because vendors and callers could otherwise send escape sequences to the terminal. */
 function printable(text: string): string {
   return text.replace(/\p{Cc}/gu, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }

@@ -12,7 +12,7 @@ import { toLogText } from './log-text.ts';
 import { activeTraceId } from './tracing.ts';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
-/** `auto` writes text to a terminal, and JSON to everything else. */
+/** `auto` means text for a terminal, and JSON for everything else. */
 export type LogFormat = 'auto' | 'json' | 'text';
 export interface Logger {
   debug(fields: LogFields, message: string): void;
@@ -25,17 +25,16 @@ export interface LoggerOptions {
   readonly level: LogLevel;
   /** Defaults to JSON. */
   readonly format?: LogFormat;
-  /** Where to write the lines. Defaults to standard output. */
   readonly destination?: { write(line: string): void };
-  /** The slot of this process in its cluster. It's part of every line. */
+  /** The slot of this process in its cluster, which is part of every line. */
   readonly process?: number;
 }
 
 const levels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent'];
 
 /**
- * Creates a logger. An error in the `err` field is written with its message, stack and causes. Every call writes a
- * line, so we assemble the JSON from parts. A logging library took three times as much CPU time (measured).
+ * Creates a logger. `err` is logged with its message, stack and causes. Every call writes a line, so the JSON is
+ * assembled from parts. A logging library took three times as much CPU time (measured).
  */
 export function createLogger({ level, format: lineFormat = 'json', destination, process: slot }: LoggerOptions): Logger {
   const target = destination ?? standardOutput(collectLinesMs);
@@ -59,16 +58,12 @@ export function resolveLogFormat(format: LogFormat): 'json' | 'text' {
   return isatty(process.stdout.fd) ? 'text' : 'json';
 }
 
-/**
- * Formats the fields as JSON properties. The result starts with a comma, so that it can be appended to other
- * properties.
- */
 function formatFields(fields: LogFields): string {
   const json = stringify('err' in fields ? { ...fields, err: serializeError(fields.err) } : fields);
   return json === '{}' ? '' : `,${json.slice(1, -1)}`;
 }
 
-/** `JSON.stringify` throws if there is a cycle or a BigInt. In this case, we log the inspected object as text. */
+/** `JSON.stringify` throws for cycles and BigInts. In this case, the inspected object is logged as text. */
 function stringify(fields: LogFields): string {
   try {
     return JSON.stringify(fields);
@@ -85,18 +80,16 @@ function stringify(fields: LogFields): string {
 const collectLinesMs = 50;
 
 /**
- * Creates an output for standard output. Lines that come from another process have already been collected there, so
- * they don't need `collectMs`. We access Node's stream once, because this switches a pipe to non-blocking mode. If the
- * pipe is full, the write then fails and doesn't block the process.
+ * Lines from other processes have already been collected there and don't need `collectMs`. Accessing Node's stream
+ * switches a pipe to non-blocking mode, so that writing to a full pipe fails instead of blocking the process.
  */
 export function standardOutput(collectMs = 0): LogOutput {
   return createLogOutput({ fd: process.stdout.fd, collectMs });
 }
 
 /**
- * In each pattern, `$1` is the part that identifies the secret, which we keep. Repetitions are bounded, so that no
- * input makes the patterns slow. A secret has to start at a word boundary, where the letter of an escape such as `\n`
- * doesn't count as part of a word.
+ * In each pattern, `$1` is the part that identifies the secret, which is kept. Repetitions are bounded, so that no
+ * input makes a pattern slow. Secrets start at a word boundary, and the letter of an escape such as `\n` counts as one.
  */
 const secrets: readonly RegExp[] = [
   /(?<!(?<!\\)\w)(sk-gw-[a-z0-9]{8})-[0-9A-Za-z]{20,}/g, // virtual key with its public prefix
@@ -114,9 +107,8 @@ const secrets: readonly RegExp[] = [
 ];
 
 /**
- * Matches if the text may contain a secret, so that we can skip the patterns above for most lines. Every call
- * logs the prefix of its key, but that's too short to match. Ignoring case for the whole expression would take twice as
- * long (measured).
+ * Recognizes text that may contain a secret, so that most lines skip the slower patterns. The key prefix that every
+ * call logs is too short to match. Ignoring case in the whole expression would take twice as long (measured).
  */
 const signs = /sk-[\w-]{16}|gwp_|AIza|gsk_|xai-|hf_|r8_|pplx-|ghp_|AKIA|(?i:bearer|basic|api[_-]?key|password|secret|token)|:\/\/|eyJ/;
 
@@ -125,11 +117,11 @@ function redactSecrets(text: string): string {
   return secrets.reduce((result, pattern) => result.replace(pattern, (_whole: string, kept: string) => `${kept}[redacted]`), text);
 }
 
-/** We need a limit here, because an error can be its own cause. */
+/** A limit is necessary, because an error can be its own cause. */
 const maxCauses = 8;
 
 function serializeError(error: unknown, depth = 0): unknown {
-  // We can't use `instanceof`, because errors from workflow sandboxes belong to a different realm.
+  // Don't use `instanceof`, because errors from workflow sandboxes belong to a different realm.
   if (!types.isNativeError(error)) return error;
   const { name, message, stack, cause } = error;
   const code = 'code' in error ? { code: error.code } : {};

@@ -1,5 +1,5 @@
 /**
- * Creates spans for a settled call from its record. The call gets a span, and each of its attempts gets a child span.
+ * Creates spans for a settled call from its record, with a child span for each attempt.
  */
 import { type Context, context, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import { type Attempt, type CallMetadata, kindOf, type SettledCall } from '../core/call.ts';
@@ -7,10 +7,7 @@ import type { Tokens } from '../core/pricing.ts';
 import { attributes, spanNames } from './trace-names.ts';
 import { getTracer } from './tracing.ts';
 
-/**
- * Creates the spans of a settled call if there's an active span. The call's record provides the times, which are whole
- * milliseconds.
- */
+/** Does nothing without an active span. Times come from the call's record, in whole milliseconds. */
 export function traceCall({ metadata, result }: SettledCall): void {
   if (trace.getActiveSpan() === undefined) return;
   const { outcome, code, status, model, cache, costNanos, tokens, estimated, durationMs } = result;
@@ -63,7 +60,7 @@ function traceAttempt({ id, route, stream }: CallMetadata, attempt: Attempt, par
   span.end(startedAt + durationMs);
 }
 
-/** According to OpenTelemetry's conventions, the input tokens include cache reads and writes. */
+/** OpenTelemetry's convention is that input tokens include cache reads and writes. */
 function usageOf({ input, cachedInput, cacheWrite, cacheWrite1h, output }: Tokens) {
   const written = cacheWrite + cacheWrite1h;
   return {

@@ -9,11 +9,11 @@ export const spanNames = {
   recall: 'search_memory',
   journalOpen: 'journal open',
   journalSettle: 'journal settle',
-  /** The span for storing a batch of calls. It has a link to each sampled call. */
+  /** The span for storing a batch of calls, with a link to each sampled call. */
   drain: 'journal drain',
-  /** The span for storing a single call. It has a link to the batch. */
+  /** The span for storing a single call, with a link to the batch. */
   store: 'store call',
-  /** The name of the workflow or activity is appended to each of the next three names. */
+  /** The next three names are followed by the name of the workflow or activity. */
   outbox: 'outbox',
   workflow: 'workflow',
   activity: 'activity',

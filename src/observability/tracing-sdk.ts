@@ -7,11 +7,10 @@ import type { ReadableSpan, Sampler, SamplingDecision, SpanExporter } from '@ope
 import type { Logger } from './logger.ts';
 
 export interface TracingSettings {
-  /** The complete URL that we send traces to. */
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
-  /** Attributes that describe the process, including `service.name`. */
+  /** Attributes of the process, including `service.name`. */
   readonly resource: Readonly<Record<string, string>>;
 }
 
@@ -20,7 +19,7 @@ export interface RunningTracing {
   stop(): Promise<void>;
 }
 
-/** Call this once per process, before anything can start a span. */
+/** Call this once per process, before any other module can start a span. */
 export async function startTracing(settings: TracingSettings, logger: Logger): Promise<RunningTracing> {
   const [sdk, { OTLPTraceExporter }, { AsyncLocalStorageContextManager }, { W3CTraceContextPropagator }, { resourceFromAttributes }] =
     await Promise.all([
@@ -52,8 +51,8 @@ export async function startTracing(settings: TracingSettings, logger: Logger): P
 }
 
 /**
- * Samples every trace that starts in this process, because we've already made the decision before: `trace-requests.ts`
- * doesn't start spans for unsampled requests, and a batch only gets a span if it contains a sampled call. Everything
+ * Samples every trace that starts in this process, because the decision has already been made: `trace-requests.ts`
+ * doesn't start spans for unsampled requests, and batches only get a span if they contain a sampled call. Everything
  * else follows the sampling flag of its parent.
  */
 function createSampler(decisions: typeof SamplingDecision): Sampler {
@@ -67,7 +66,7 @@ function createSampler(decisions: typeof SamplingDecision): Sampler {
   };
 }
 
-/** Logs a line when the collector becomes unavailable, and another one when it's back. */
+/** Logs when the collector becomes unavailable, and when it's back. */
 function withOutageLog(exporter: SpanExporter, logger: Logger): SpanExporter {
   let isFailing = false;
   return {

@@ -34,7 +34,7 @@ export function activeTraceId(): string | undefined {
   return trace.getActiveSpan()?.spanContext().traceId;
 }
 
-/** Turns a stored `traceparent` into the log field with its trace id. */
+/** Returns the log field for the trace of a stored `traceparent`. */
 export function traceField(traceparent: string | undefined): { readonly trace?: string | undefined } {
   return traceparent === undefined ? {} : { trace: trace.getSpanContext(toContext(traceparent))?.traceId };
 }
@@ -45,22 +45,19 @@ export function recordErrorCode(code: string): void {
 }
 
 /**
- * Starts a child of the active span, which the caller has to end. Returns null if nothing is being traced. On the hot
- * path, this is better than `inSpan`, because it doesn't need a closure.
+ * Starts a child of the active span, which the caller has to end. Returns null if nothing is being traced. Faster than
+ * `inSpan` on the hot path, because it needs no closure.
  */
 export function startStep(name: string): Span | null {
   return trace.getActiveSpan() === undefined ? null : getTracer().startSpan(name);
 }
 
-/** Runs `work` in a child of the active span, or without a span if nothing is being traced. */
+/** Runs `work` in a child of the active span. If nothing is being traced, there's no span. */
 export function inSpan<Result>(name: string, options: SpanOptions, work: () => Promise<Result>): Promise<Result> {
   return trace.getActiveSpan() === undefined ? work() : runIn(getTracer().startSpan(name, options), context.active(), work);
 }
 
-/**
- * Continues a trace, i.e. runs `work` in a child of the span that `traceparent` identifies. If there is no
- * `traceparent`, `work` isn't traced.
- */
+/** Runs `work` in a child of the span in `traceparent`. Without a `traceparent`, `work` isn't traced. */
 export function continueTrace<Result>(
   traceparent: string | undefined,
   { name, ...options }: SpanOptions & { readonly name: string },
@@ -71,10 +68,7 @@ export function continueTrace<Result>(
   return runIn(getTracer().startSpan(name, options, parent), parent, work);
 }
 
-/**
- * Adds a span for work that has already finished. Its parent is the span in `traceparent`, and times are in epoch
- * milliseconds.
- */
+/** Adds a span for finished work, with the span in `traceparent` as its parent. Times are in epoch milliseconds. */
 export function recordSpan(
   traceparent: string,
   { name, endTime, ...options }: SpanOptions & { readonly name: string; readonly endTime: number },
@@ -105,13 +99,12 @@ export async function traceBatch(traces: readonly (string | undefined)[], store:
   }
 }
 
-/** Marks a span as failed. Only the error's code is recorded, because its message can quote a caller or a vendor. */
+/** Marks a span as failed. Only records the error's code, because its message can quote a caller or a vendor. */
 export function markFailed(span: Span, error: unknown): void {
   span.setStatus({ code: SpanStatusCode.ERROR });
   span.setAttribute(attributes.errorType, error instanceof GatewayError ? error.code : error instanceof Error ? error.name : 'unknown');
 }
 
-/** Parses a `traceparent`. If it's invalid, the result is the root context. */
 export function toContext(traceparent: string): Context {
   return propagation.extract(ROOT_CONTEXT, { traceparent });
 }

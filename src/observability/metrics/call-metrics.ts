@@ -12,23 +12,22 @@ import { type MetricValues, type Sample, samplesBy } from './families.ts';
 import { createHistogram, type Histogram } from './histogram.ts';
 
 export interface CallMetrics {
-  /** Call this once when a call is settled. */
+  /** Call this once for each settled call. */
   recordCall(call: SettledCall): void;
   recordErrorResponse(code: ErrorCode): void;
   read(): MetricValues;
 }
 
 /**
- * Decides which names may be used as labels. The metrics ask again whenever they see an unknown name, because a reload
- * can make it known.
+ * Decides which names may be used as labels. Unknown names are checked each time, because a reload can make them known.
  */
 export interface KnownNames {
   isProvider(name: string): boolean;
-  /** Returns true if the catalog contains the model `<provider>/<model>`. */
+  /** `id` is `<provider>/<model>`. */
   isModel(id: string): boolean;
 }
 
-/** Attempts have the same outcomes as calls, plus one for a 429 from the vendor. */
+/** The outcomes of attempts are those of calls, plus one for a 429 from the vendor. */
 const attemptOutcomes = [...outcomes, 'rate_limited'] as const;
 type AttemptOutcome = (typeof attemptOutcomes)[number];
 
@@ -62,11 +61,11 @@ const other = 'other';
 export function createCallMetrics({ isProvider, isModel }: KnownNames): CallMetrics {
   const byRoute = new Map<Route, RouteSeries>(routes.map((route) => [route, createRouteSeries()]));
   /**
-   * Series by operation, provider and model. They're kept across reloads, so there's one for everything that has been
-   * configured at some point.
+   * Series by operation, provider and model. They survive reloads, so there's one for everything that was ever
+   * configured.
    */
   const byOperation = new Map<string, Map<string, Map<string, ModelSeries>>>();
-  /** Series by pool member. Like the ones above, they're kept across reloads. */
+  /** Series by pool member. Like those by model, they survive reloads. */
   const byMember = new Map<string, MemberSeries>();
   const errors = new Map<ErrorCode, number>();
   let unmetered = 0;
@@ -166,10 +165,7 @@ export function createCallMetrics({ isProvider, isModel }: KnownNames): CallMetr
 
 const errorCodes = Object.keys(errorSpecs) as readonly ErrorCode[];
 
-/**
- * Merges samples that have the same labels. We have such samples because, for example, a model can be used for several
- * operations.
- */
+/** Merges samples with equal labels, which exist e.g. if a model is used for several operations. */
 function sumByLabels(samples: readonly Sample[]): Sample[] {
   const sums = new Map<string, Sample>();
   for (const { value, labels } of samples) {

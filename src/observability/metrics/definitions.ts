@@ -36,7 +36,6 @@ const model = ['provider', 'model'];
 const genAi = ['gen_ai_operation_name', 'gen_ai_provider_name', 'gen_ai_request_model'];
 
 export const metrics = {
-  // Calls
   calls: counter('gateway_calls_total', 'Recorded calls, by outcome.', ['route', 'outcome']),
   callDuration: histogram(
     'gateway_call_duration_seconds',
@@ -62,7 +61,6 @@ export const metrics = {
   bodyMemory: gauge('gateway_body_memory_bytes', 'Memory that request bodies take up.'),
   bodyMemoryLimit: gauge('gateway_body_memory_limit_bytes', 'Maximum memory for request bodies (GATEWAY_BODY_MEMORY_MIB).'),
 
-  // Metrics about requests to vendors
   attempts: counter('gateway_attempts_total', 'Requests to vendors, by outcome.', [...model, 'outcome']),
   cost: counter('gateway_cost_usd_total', 'Cost of requests to vendors, in US dollars.', model),
   unpricedAttempts: counter(
@@ -127,13 +125,11 @@ export const metrics = {
     },
   ),
 
-  // Response cache
   cacheLookups: counter('gateway_response_cache_lookups_total', 'Lookups in the response cache, by result.', ['result']),
   cacheEvictions: counter('gateway_response_cache_evictions_total', 'Responses evicted because the response cache was full.'),
   cacheEntries: gauge('gateway_response_cache_entries', 'Responses in the response cache.'),
   cacheBytes: gauge('gateway_response_cache_bytes', 'Size of the response cache.'),
 
-  // Metrics about the journal and its drain
   journalAccepting: gauge('gateway_journal_accepting', '1 while the journal can be written. While it is 0, every call is rejected.', {
     aggregator: 'min',
   }),
@@ -200,7 +196,6 @@ export const metrics = {
     aggregator: 'max',
   }),
 
-  // Durable work
   temporalUp: gauge('gateway_temporal_up', '1 while durable work is connected to Temporal. In a worker, 1 only while it also polls.', {
     aggregator: 'max',
   }),
@@ -226,7 +221,6 @@ export const metrics = {
     [],
   ),
 
-  // Metrics about the process itself
   cachedKeys: gauge(
     'gateway_cached_keys',
     'Virtual keys that are cached in memory. Only their calls can be served while the database is unavailable.',

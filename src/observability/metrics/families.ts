@@ -1,6 +1,5 @@
 /**
- * Holds the values of metrics during a scrape as plain data, so that processes can send them to each other, and formats
- * them as text for Prometheus.
+ * Metric values as plain data, so that processes can send them to each other. Formats them as text for Prometheus.
  */
 import { Registry } from '@prometheus-io/client';
 import { type MetricDefinition, type MetricKey, metrics } from './definitions.ts';
@@ -8,18 +7,17 @@ import { type MetricDefinition, type MetricKey, metrics } from './definitions.ts
 export interface Sample {
   readonly value: number;
   readonly labels: Readonly<Record<string, string>>;
-  /** Only histograms need this, because the names of their samples have a suffix (`_bucket`, `_sum` or `_count`). */
+  /** Only set for histograms, whose samples have a suffix in their name (`_bucket`, `_sum` or `_count`). */
   readonly metricName?: string;
 }
 
-/** Creates a sample for each property of `values`, with the property's name as the value of `label`. */
+/** Creates a sample for each property of `values`, with its name as the value of `label`. */
 export function samplesBy(label: string, values: Readonly<Record<string, number>>, labels: Sample['labels'] = {}): Sample[] {
   return Object.entries(values).map(([name, value]) => ({ value, labels: { ...labels, [label]: name } }));
 }
 
 /**
- * The current values, by metric. A plain number is for a metric without labels. We leave out metrics whose value is
- * null or missing.
+ * Current values by metric. A plain number is a metric without labels. Metrics that are null or missing are left out.
  */
 export type MetricValues = { readonly [Key in MetricKey]?: number | readonly Sample[] | null };
 
@@ -31,8 +29,8 @@ export interface MetricFamily extends Pick<MetricDefinition, 'name' | 'help' | '
 export const contentType = Registry.PROMETHEUS_CONTENT_TYPE;
 
 /**
- * Combines values from several sources. The result has a family for each metric, even if there's no value for it. Two
- * sources can't report the same metric.
+ * Combines values from several sources. The result has a family for each metric, even if it has no value. Each metric
+ * may only come from one source.
  */
 export function toFamilies(sources: readonly MetricValues[]): MetricFamily[] {
   const all: MetricValues = Object.assign({}, ...sources);
@@ -53,8 +51,8 @@ export function renderFamilies(ofProcesses: readonly (readonly MetricFamily[])[]
 }
 
 /**
- * Adds up counters and histograms, and leaves out gauges. This way, a cluster can keep the totals of processes that
- * have exited, because counters have to stay monotonic.
+ * Adds up counters and histograms, without gauges. A cluster uses this to keep the totals of exited processes, because
+ * counters have to stay monotonic.
  */
 export async function sumCounters(ofProcesses: readonly (readonly MetricFamily[])[]): Promise<readonly MetricFamily[]> {
   const counters = ofProcesses.map((families) => families.filter(({ type }) => type !== 'gauge'));

@@ -1,11 +1,11 @@
 /**
- * A histogram for the hot path. An observation only increments three numbers. The library's histogram would create a
+ * A histogram for the hot path. An observation only increments three numbers, whereas the library's histogram creates a
  * key from the labels each time.
  */
 import type { MetricDefinition } from './definitions.ts';
 import type { Sample } from './families.ts';
 
-/** Upper bounds in milliseconds. They cover everything from a cache hit to a long completion. */
+/** Upper bounds in milliseconds, from a cache hit to a long completion. */
 const boundsMs = [25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 20_000, 40_000, 80_000, 160_000, 320_000];
 const bounds = boundsMs.map((ms) => String(ms / 1_000));
 
@@ -25,7 +25,7 @@ export function createHistogram() {
         return;
       }
     },
-    /** Returns the samples in seconds, or an empty list if there weren't any observations. */
+    /** Returns samples in seconds. Empty if there were no observations. */
     samples({ name }: MetricDefinition, labels: Sample['labels']): Sample[] {
       if (count === 0) return [];
       let total = 0;

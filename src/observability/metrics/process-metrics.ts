@@ -6,10 +6,7 @@ import { readdir } from 'node:fs/promises';
 import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
 import type { MetricValues } from './families.ts';
 
-/**
- * The monitor is a timer, so a finer resolution would wake up an idle process more often. The price is that we may miss
- * stalls that are shorter than this.
- */
+/** A finer resolution would wake up an idle process more often. We may miss stalls that are shorter than this. */
 const resolutionMs = 100;
 
 export interface ProcessMetrics {
@@ -21,10 +18,7 @@ export function createProcessMetrics(): ProcessMetrics {
   const delays = monitorEventLoopDelay({ resolution: resolutionMs });
   delays.enable();
   let utilization = performance.eventLoopUtilization();
-  /**
-   * The monitor measures how much time passes between two of its timers. We're interested in the delay, so we subtract
-   * the interval.
-   */
+  /** The monitor measures the time between two of its timers, so subtract the interval to get the delay. */
   const lagSeconds = (nanos: number): number => Math.max(0, nanos / 1e9 - resolutionMs / 1_000);
 
   return {
@@ -38,7 +32,7 @@ export function createProcessMetrics(): ProcessMetrics {
         { labels: { quantile: '0.99' }, value: lagSeconds(delays.percentile(99)) },
         { labels: { quantile: '1' }, value: lagSeconds(delays.max) },
       ];
-      // There's nothing to report if no timer has fired since the last scrape.
+      // If no timer has fired since the last scrape, there's nothing to report.
       const eventLoopLag = delays.count === 0 ? [] : lag;
       delays.reset();
       return {
