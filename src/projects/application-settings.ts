@@ -12,20 +12,20 @@ import { storedTierFields, type TierSettings, tierFields, toTierSets, toTierSett
 export type ApplicationWindow = 'day' | 'month' | 'total';
 
 export interface ApplicationCeiling {
-  /** A number of calls, or a cost in nano-dollars. Null means that there's no limit. */
+  /** A number of calls, or a cost in nano-dollars. Null for no limit. */
   readonly limit: number | null;
   readonly window: ApplicationWindow;
 }
 
-/** If the project has a tier with the same name, the application's own one overrides it. */
+/** Tiers of the application, which override tiers of the project with the same name. */
 export interface ApplicationSettings extends TierSettings {
   readonly ceilings: { readonly calls: ApplicationCeiling; readonly cost: ApplicationCeiling };
 }
 
-/** An application's settings in the format of the API, which is also how we store them. */
+/** In the format of the API, which is also how they're stored. */
 export type StoredApplication = z.output<typeof storedApplication>;
 
-/** Zero is fine. It means that the application can only make calls that don't count towards this ceiling. */
+/** With 0, the application can only make calls that don't count towards this ceiling. */
 const calls = z.int().min(0).nullable().describe('most calls per window');
 const cost = z.number().min(0).max(9_000_000).nullable().describe('highest cost of the calls per window, in USD');
 const window = z.enum(['day', 'month', 'total']).describe('window of the ceiling, by default a month');
@@ -42,24 +42,19 @@ export const applicationInput = z
   })
   .partial();
 
-/**
- * The stored settings of an application. There may be fields from a newer version of the gateway, so we accept those
- * that we don't know.
- */
+/** Unknown fields are allowed, because a newer version of the gateway may have stored them. */
 const storedApplication = z.object({
   ceilings: z.object(ceilings).default({ calls: null, cost: null }),
   windows: z.object(windows).default({ calls: 'month', cost: 'month' }),
   ...storedTierFields,
 });
 
-/**
- * A valid `PUT` request. Everything in it is optional. `tiers` are replaced as a whole, just like those of projects.
- */
+/** The settings to change. `tiers` are replaced as a whole, as for projects. */
 export interface ApplicationChange {
   apply(current: StoredApplication): StoredApplication;
 }
 
-/** Validates the name and the body of `PUT …/applications/{source}`. Throws a `bad_request` that lists all mistakes. */
+/** Validates the settings of an application. Throws a `bad_request` that lists all mistakes. */
 export function parseApplicationChange(source: string, input: unknown): ApplicationChange {
   const change = parseOrBadRequest(applicationInput, input ?? {}, sourceIssues(source));
   return {
@@ -78,15 +73,14 @@ export function parseApplicationChange(source: string, input: unknown): Applicat
 const maxSourceLength = 256;
 
 /**
- * Checks the name of an application. We count its length in code points, and reject U+0000 and lone surrogates. We
- * couldn't store these, and they can't occur in a header anyway.
+ * The length counts code points. U+0000 and lone surrogates are rejected, because they can't be stored and can't occur
+ * in a header anyway.
  */
 export function sourceIssues(source: string): readonly Issue[] {
   const fits = source !== '' && source.length <= 2 * maxSourceLength && [...source].length <= maxSourceLength;
   return fits && !/[\0\p{Cs}]/u.test(source) ? [] : [{ path: 'source', message: `must be 1 to ${maxSourceLength} characters` }];
 }
 
-/** Parses the settings in a row and fills in defaults. */
 export function parseStoredApplication(row: unknown): StoredApplication {
   return storedApplication.parse(row);
 }

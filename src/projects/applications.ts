@@ -1,6 +1,6 @@
 /**
- * An application can override settings of its project. We load these settings together with the project, so that calls
- * don't need another query. If somebody changes them, every process drops the project from its cache.
+ * Settings of applications, which override those of their project. They're loaded together with the project, so that
+ * calls don't need another query. A change makes every process drop the project from its cache.
  */
 import { gatewayError } from '../core/errors.ts';
 import { type Clock, formatTimeOrNull } from '../core/time.ts';
@@ -18,39 +18,36 @@ import { assertNotModified, type ReadSettings } from './optimistic-lock.ts';
 export interface Application {
   readonly source: string;
   readonly settings: ApplicationSettings;
-  /** Null if nobody has changed any settings, so these are just the defaults. */
+  /** Null if the application has no settings of its own, only defaults. */
   readonly createdAt: number | null;
   readonly updatedAt: number | null;
 }
 
 export interface Applications {
   /**
-   * Creates or changes the settings of an application. Whatever `input` leaves out stays the same. Throws
-   * `bad_request`, or `conflict` if a setting no longer has the value in `read`.
+   * Creates or changes the settings of an application, except those that `input` leaves out. Throws `bad_request`, or
+   * `conflict` if a setting no longer has the value in `read`.
    */
   put(projectId: string, source: string, input: unknown, read?: ReadSettings): Promise<Application>;
-  /**
-   * Removes the settings of an application, which then has the defaults again. Throws `not_found` if there aren't any.
-   */
+  /** Resets an application to the default settings. Throws `not_found` if it has no settings. */
   reset(projectId: string, source: string): Promise<Application>;
   /**
-   * Returns the settings of an application. Nobody has to create an application first, so if we don't know it, it has
-   * the defaults.
+   * Returns the settings of an application. An unknown application has the defaults, because applications don't have to
+   * be created.
    */
   find(projectId: string, source: string): Promise<Application>;
-  /** Returns all applications that have settings, sorted by name. */
   list(projectId: string): Promise<Application[]>;
 }
 
 export interface ApplicationsOptions {
   readonly database: Database;
   readonly clock: Clock;
-  /** We send a project's id on this NOTIFY channel. */
+  /** NOTIFY channel for the ids of changed projects. */
   readonly channel: string;
   readonly onChange: (projectId: string) => void;
 }
 
-/** A project loads all of its applications, so there has to be a limit. */
+/** Projects are loaded with all of their applications, so we need a limit. */
 const maxApplications = 1_000;
 
 export function createApplications({ database, clock, channel, onChange }: ApplicationsOptions): Applications {
@@ -59,7 +56,7 @@ export function createApplications({ database, clock, channel, onChange }: Appli
       const change = parseApplicationChange(source, input);
       const now = new Date(clock.now());
       const row = await database.transaction(async (tx) => {
-        // Without this lock, partial updates at the same time could overwrite each other, or exceed the maximum number
+        // Lock the project, because concurrent partial updates could overwrite each other or exceed the maximum number
         // of applications.
         await tx.query('select id from projects where id = $1::uuid for update', [projectId]);
         const [current] = await tx.query<ApplicationRow>(
@@ -124,7 +121,6 @@ export function createApplications({ database, clock, channel, onChange }: Appli
   };
 }
 
-/** Formats an application as the `application` object of the API. */
 export function toApplicationJson({ source, settings, createdAt, updatedAt }: Application): Record<string, unknown> {
   return {
     source,
@@ -134,7 +130,7 @@ export function toApplicationJson({ source, settings, createdAt, updatedAt }: Ap
   };
 }
 
-/** Selects the settings of all applications of a project from an outer query, as a JSON object by application. */
+/** Subquery for all applications of a project, as a JSON object of settings by application. */
 export const applicationsSubquery = `(select coalesce(jsonb_object_agg(a.source, a.settings), '{}') from applications a where a.project_id = projects.id)`;
 
 export function parseApplications(bySource: Readonly<Record<string, unknown>>): ReadonlyMap<string, ApplicationSettings> {

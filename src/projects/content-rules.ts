@@ -1,6 +1,6 @@
 /**
- * Reads and replaces a project's content rules. We load them together with the project. If somebody changes them, every
- * process drops the project from its cache.
+ * Reads and replaces a project's content rules, which are loaded together with the project. A change makes every
+ * process drop the project from its cache.
  */
 import { gatewayError } from '../core/errors.ts';
 import type { Clock } from '../core/time.ts';
@@ -13,13 +13,13 @@ export interface ContentRules {
   /** Replaces all rules. Throws a `bad_request` that lists all mistakes. */
   put(projectId: string, input: unknown): Promise<readonly ContentRule[]>;
   /**
-   * Adds a rule, at the end unless you pass a position. Throws `bad_request`, or `conflict` if another rule already
-   * looks for the same text in the same place.
+   * Adds a rule at `position`, or at the end. Throws `bad_request`, or `conflict` if another rule already looks for the
+   * same text in the same place.
    */
   add(projectId: string, input: unknown, position?: number): Promise<ContentRule>;
   /**
-   * Changes some fields of a rule, whose id comes from `ruleIdOf`. Null removes the expression. Throws the same errors
-   * as `add`, `not_found` if there's no such rule, and `conflict` if it no longer has the values in `read`.
+   * Changes fields of the rule with this id (`ruleIdOf`). Null removes the expression. Throws the same errors as `add`,
+   * `not_found` if there's no such rule, and `conflict` if it no longer has the values in `read`.
    */
   change(
     projectId: string,
@@ -27,20 +27,20 @@ export interface ContentRules {
     change: object,
     read: ReadSettings,
   ): Promise<{ readonly before: ContentRule; readonly after: ContentRule }>;
-  /** Throws `not_found`. */
+  /** Throws `not_found` if the project has no rule with this id. */
   remove(projectId: string, ruleId: string): Promise<{ readonly rule: ContentRule; readonly position: number }>;
 }
 
 export interface ContentRulesOptions {
   readonly database: Database;
   readonly clock: Clock;
-  /** We send a project's id on this NOTIFY channel. */
+  /** NOTIFY channel for the ids of changed projects. */
   readonly channel: string;
   readonly onChange: (projectId: string) => void;
 }
 
 export function createContentRules({ database, clock, channel, onChange }: ContentRulesOptions): ContentRules {
-  /** Passes the current rules to `change`, and stores the ones that it returns. */
+  /** Passes the current rules to `change` and stores the result. */
   const update = async <Result>(
     projectId: string,
     change: (current: readonly ContentRule[]) => { readonly rules: readonly ContentRule[]; readonly result: Result },

@@ -1,16 +1,16 @@
 /**
- * Optimistic locking for settings. If two people edit them at the same time, neither overwrites the other's changes by
- * accident.
+ * Optimistic locking for settings, so that two people who edit them at the same time don't overwrite each other's
+ * changes.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { gatewayError } from '../core/errors.ts';
 
-/** Stored settings as an editor saw them. They don't have to be complete. */
+/** Settings as an editor has read them. Can be incomplete. */
 export type ReadSettings = Readonly<Record<string, unknown>>;
 
 /**
- * Throws `conflict` if a setting in `read` isn't the same in `current`. Call this in the transaction that writes the
- * settings.
+ * Throws `conflict` if a setting in `read` has a different value in `current`. Call this in the transaction that writes
+ * the settings.
  */
 export function assertNotModified(current: object, read: ReadSettings | undefined): void {
   const values: ReadonlyMap<string, unknown> = new Map(Object.entries(current));

@@ -1,7 +1,3 @@
-/**
- * Validates and converts a project's settings. We store them as JSON in the format of the API, with all defaults filled
- * in.
- */
 import { z } from 'zod';
 import { nanosFromUsd, toUsd } from '../core/cost.ts';
 import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
@@ -12,28 +8,27 @@ import type { ApplicationSettings } from './application-settings.ts';
 import { storedTierFields, type TierSettings, tierFields, toTierSets, toTierSettings } from './tiers.ts';
 
 export interface ProjectSettings extends TierSettings {
-  /** The project may only use these providers. Null stands for all of them, and an empty list for none. */
+  /** The only providers that the project may use. Null for all providers, and an empty list for none. */
   readonly providers: readonly string[] | null;
-  /** We don't try these models and providers until everything else has failed. */
+  /** Models and providers to try only after all others. */
   readonly retired: readonly string[];
-  /** The project's calls only go to providers that have all of these tags. */
+  /** Tags that every provider for the project's calls has to have. */
   readonly requiredTags: readonly string[];
-  /** Null means that gateway.yaml decides. */
+  /** Turns catalog fill on or off. Null to use the setting in gateway.yaml. */
   readonly catalogFill: boolean | null;
   readonly mayCall: boolean;
   readonly monthlyCapNanos: number | null;
-  /** Null means that gateway.yaml decides. */
+  /** Whether calls are admitted while the database is down. Null to use the setting in gateway.yaml. */
   readonly onBudgetStoreDown: StoreDownPolicy | null;
   readonly cache: { readonly enabled: boolean; readonly ttlMs: number; readonly sampled: boolean };
-  /** Selects the codes of errors. With `vendor`, it's the vendor's own code if there is one. */
+  /** With `vendor`, errors have the vendor's own code if there is one. */
   readonly errorCodes: 'gateway' | 'vendor';
-  /** The IANA name of a time zone. It determines when a day starts in reports. */
+  /** The IANA name of the time zone for reports, which determines when a day starts. */
   readonly timeZone: string;
-  /** The settings that each application overrides, by its name. */
   readonly applications: ReadonlyMap<string, ApplicationSettings>;
 }
 
-/** A project's settings in the format of the API, which is also how we store them. */
+/** In the format of the API, which is also how they're stored. */
 export type StoredSettings = z.output<typeof storedSettings>;
 
 const providerName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'must be the name of a provider');
@@ -87,24 +82,20 @@ const storedSettings = z.object({
   monthly_cap: fields.monthly_cap.default(null),
   on_budget_store_down: fields.on_budget_store_down.default(null),
   cache: cache.default({ enabled: true, ttl_seconds: 600 }),
-  // These settings belong into `cache`, but older versions reject fields in there that they don't know. During an
-  // upgrade, some processes still run such a version, so we keep the settings outside of `cache`.
+  // These settings belong into `cache`. But during an upgrade, some processes run older versions, which reject unknown
+  // fields in there.
   cache_sampled: fields.cache_sampled.default(false),
   error_codes: fields.error_codes.default('gateway'),
-  // Don't check this, because a process with newer time zone data may know names that we don't.
+  // Don't validate the name, because processes with newer time zone data may know more names than we do.
   time_zone: z.string().default('UTC'),
 });
 
-/** The body of a valid `PUT` request. */
 export interface ProjectChange {
   readonly name: string | undefined;
-  /** Returns the new settings. Whatever the request leaves out stays the same. */
+  /** Returns the new settings. Anything that the request leaves out stays the same. */
   apply(current: StoredSettings): StoredSettings;
 }
 
-/**
- * Validates the slug and the body of `PUT /provision/teams/{project}`. Throws a `bad_request` that lists all mistakes.
- */
 export function parseProjectChange(slug: string, input: unknown): ProjectChange {
   const isSlug = /^[a-z0-9][a-z0-9-]{0,62}$/.test(slug);
   const slugIssues = isSlug
@@ -118,7 +109,6 @@ export function parseProjectChange(slug: string, input: unknown): ProjectChange 
   };
 }
 
-/** Parses the settings in a row and fills in defaults. */
 export function parseStoredSettings(row: unknown): StoredSettings {
   return storedSettings.parse(row);
 }
@@ -140,7 +130,7 @@ export function toProjectSettings(stored: StoredSettings, applications: Readonly
   });
 }
 
-/** Formats the settings for the API. Applications have routes of their own, so we leave them out. */
+/** Formats the settings for the API, without applications, because those have routes of their own. */
 export function toSettingsJson(settings: ProjectSettings): StoredSettings {
   return parseStoredSettings({
     providers: settings.providers,
@@ -158,7 +148,6 @@ export function toSettingsJson(settings: ProjectSettings): StoredSettings {
   });
 }
 
-/** Drops everything that's undefined, because it would overwrite an existing value. */
 function definedMembers<Part extends object>(part: Part): Partial<Part> {
   const entries = Object.entries(part).filter(([, value]) => value !== undefined);
   return Object.fromEntries(entries) as Partial<Part>;

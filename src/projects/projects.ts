@@ -1,6 +1,6 @@
 /**
- * Keys, budgets and memory all belong to a project. `get` runs for every call, so if the project is cached it's
- * synchronous. When a project changes, every process drops it from its cache because of a NOTIFY.
+ * Projects own keys, budgets and memory. `get` runs for every call, so it's synchronous if the project is cached. A
+ * change makes every process drop the project from its cache (NOTIFY).
  */
 
 import { gatewayError } from '../core/errors.ts';
@@ -18,10 +18,7 @@ import { assertNotModified, type ReadSettings } from './optimistic-lock.ts';
 import { type ProjectSettings, parseProjectChange, parseStoredSettings, toProjectSettings, toSettingsJson } from './project-settings.ts';
 import { createRuleHits, type RuleHits } from './rule-hits.ts';
 
-/**
- * When a project is created or changed, we send its id on this NOTIFY channel. We do the same if its applications or
- * rules change.
- */
+/** NOTIFY channel for the ids of projects that were created or changed, including their applications and rules. */
 const projectChannel = 'gateway_projects';
 
 export interface Project {
@@ -30,7 +27,7 @@ export interface Project {
   readonly name: string;
   readonly settings: ProjectSettings & {
     readonly rules: CompiledRules;
-    /** The value of `performance.now()` when we started to read the settings. */
+    /** When we started to read the settings (`performance.now()`). */
     readonly readAt: number;
   };
   readonly createdAt: number;
@@ -39,22 +36,20 @@ export interface Project {
 
 export interface Projects {
   /**
-   * Rejects with `not_found` if there's no such project. If it isn't cached and the database doesn't respond, rejects
-   * with `keystore_unavailable`.
+   * Rejects with `not_found` if the project doesn't exist, and with `keystore_unavailable` if it isn't cached and the
+   * database doesn't respond.
    */
   get(projectId: string): Promise<Project>;
-  /** Loads projects into the cache, so that their calls don't have to wait for the database. */
+  /** Loads projects into the cache, so that their first calls don't have to wait for the database. */
   warm(projectIds: readonly string[]): Promise<void>;
   findBySlug(slug: string): Promise<Project | null>;
   /**
-   * Creates or changes a project. Whatever the body leaves out stays the same. Throws `conflict` if the name or a
+   * Creates or changes a project. Anything that the body leaves out stays the same. Throws `conflict` if the name or a
    * setting no longer has the value in `read`.
    */
   put(slug: string, input: unknown, read?: ReadSettings): Promise<{ project: Project; created: boolean }>;
-  /** Creates the project with default settings, unless it exists. */
   ensureDefault(slug: string): Promise<{ project: Project; created: boolean }>;
   list(): Promise<Project[]>;
-  /** Changes the settings of applications, which the settings of a project contain as well. */
   readonly applications: Applications;
   readonly contentRules: ContentRules;
   readonly ruleHits: RuleHits;
@@ -66,7 +61,7 @@ export interface ProjectsOptions {
   readonly database: Database;
   readonly clock: Clock;
   readonly logger?: Pick<Logger, 'warn'>;
-  /** We call this after any process has changed a project. */
+  /** Called after any process has changed a project. */
   readonly onChange?: (projectId: string) => void;
 }
 
@@ -146,7 +141,6 @@ export function createProjects({ database, clock, logger, onChange }: ProjectsOp
   };
 }
 
-/** Formats a project as the `project` object of the API. */
 export function toProjectJson(project: Project): Record<string, unknown> {
   return {
     id: project.id,
@@ -170,12 +164,11 @@ interface ProjectRow {
 }
 
 /**
- * The required tags have a column of their own. During an upgrade, an older process could drop them from `settings`
- * without noticing.
+ * Required tags have a column of their own, because an older process could drop them from `settings` during an upgrade.
  */
 const projectColumns = `id, slug, name, settings || jsonb_build_object('required_tags', required_tags) as settings, rules, ${applicationsSubquery} as applications, created_at as "createdAt", updated_at as "updatedAt"`;
 
-/** Inserts a project that has its slug as its name. Returns false if the slug is taken. */
+/** Inserts a project whose name is its slug. Returns false if the slug is taken. */
 async function insertProject(tx: Queries, slug: string, now: number): Promise<boolean> {
   const rows = await tx.query(
     `insert into projects (id, slug, name, settings, created_at, updated_at)

@@ -1,9 +1,7 @@
 /**
- * Counts how often content rules match, per rule and hour, and remembers the newest calls of each hour (table
- * `content_rule_hits`).
- *
- * We collect hits in memory and write them once a second. That way calls don't have to wait, and even a flood of hits
- * only changes one row per rule and hour. If somebody kills the process, the hits of the last second are lost.
+ * Counts matches of content rules per rule and hour, and keeps the newest calls of each hour (table
+ * `content_rule_hits`). Hits are collected in memory and written once a second, so calls never wait, and a flood of
+ * hits changes only one row per rule and hour. If the process is killed, the hits of the last second are lost.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Clock, dayMs, hourMs } from '../core/time.ts';
@@ -14,7 +12,7 @@ import type { Logger } from '../observability/logger.ts';
 export interface RuleHit {
   readonly projectId: string;
   readonly callId: string;
-  /** All rules that matched the call's input or output. */
+  /** All rules that matched the input or output of the call. */
   readonly rules: readonly ContentRule[];
 }
 
@@ -24,30 +22,25 @@ export interface RuleUse {
 }
 
 export interface RuleHits {
-  /** Records a hit. This never waits and never throws. */
   record(hit: RuleHit): void;
-  /** Returns how often each of the project's rules has matched in the last seven days, by rule id. */
+  /** Returns how often each rule of the project has matched in the last seven days, by rule id. */
   count(projectId: string): Promise<ReadonlyMap<string, RuleUse>>;
-  /** Returns the calls that a rule has matched in the last seven days, with the newest first. */
+  /** Returns the calls that a rule has matched in the last seven days, newest first. */
   listCalls(projectId: string, ruleId: string, page: { readonly before: string | null; readonly limit: number }): Promise<string[]>;
-  /** Returns for each of these rules how often it has matched, and the newest calls that it has matched. */
+  /** Returns how often each of the rules has matched, with the newest matching calls. */
   list(
     projectId: string,
     rules: readonly ContentRule[],
     newest: number,
   ): Promise<{ readonly rule: ContentRule; readonly hits: number; readonly calls: readonly string[] }[]>;
-  /** Writes whatever is still in memory. */
   stop(): Promise<void>;
 }
 
 export const ruleHitsDays = 7;
-/** We remember this many calls per rule and hour, and just count the rest. */
+/** The maximum number of calls to keep per rule and hour. Any others are only counted. */
 export const maxCallsPerHour = 100;
 const flushMs = 1_000;
-/**
- * We never keep more entries than this in memory while the database is unavailable. Each of them counts the hits of one
- * rule in one hour.
- */
+/** The maximum number of entries (rule and hour) in memory while the database is unavailable. */
 const maxPending = 10_000;
 
 interface PendingHits {
@@ -55,7 +48,6 @@ interface PendingHits {
   readonly rule: string;
   readonly hour: number;
   hits: number;
-  /** The newest call comes first. */
   calls: string[];
 }
 
@@ -80,7 +72,7 @@ export function createRuleHits({ database, clock, logger }: RuleHitsOptions): Ru
     } else if (pending.size < maxPending) pending.set(key, { projectId, rule, hour, hits, calls });
   };
 
-  /** Writes all hits. If the database is unavailable, we keep them and try again later. */
+  /** Writes all hits, or keeps them for another try if the database is unavailable. */
   const flush = async (): Promise<void> => {
     const taken = [...pending.values()];
     if (taken.length === 0) return;
@@ -89,7 +81,7 @@ export function createRuleHits({ database, clock, logger }: RuleHitsOptions): Ru
       await write(taken);
       isFailing = false;
     } catch (err) {
-      // The hits that we couldn't write are older, so put them first.
+      // Hits that couldn't be written are older, so they come first.
       const newer = [...pending.values()];
       pending = new Map();
       for (const hits of [...taken, ...newer]) add(hits);
@@ -98,7 +90,7 @@ export function createRuleHits({ database, clock, logger }: RuleHitsOptions): Ru
     }
   };
 
-  /** Rows are sorted, because processes that lock them in the same order can't deadlock. */
+  /** Sort the rows, because processes that lock them in the same order can't deadlock. */
   const write = async (hits: readonly PendingHits[]): Promise<void> => {
     const rows = hits.map(({ hour, ...row }) => ({ ...row, hour: new Date(hour).toISOString() }));
     await database.query(
@@ -150,8 +142,7 @@ export function createRuleHits({ database, clock, logger }: RuleHitsOptions): Ru
     record({ projectId, callId, rules }) {
       const hour = Math.floor(clock.now() / hourMs) * hourMs;
       for (const rule of new Set(rules.map(ruleIdOf))) {
-        // After a failover, a call has several responses, and we check each of them. That's still only one hit for the
-        // call.
+        // After a failover, several responses of the same call are checked, but it's still a single hit.
         const isCounted = pending.get(`${projectId} ${rule} ${hour}`)?.calls.includes(callId) ?? false;
         if (!isCounted) add({ projectId, rule, hour, hits: 1, calls: [callId] });
       }
@@ -175,7 +166,7 @@ export function createRuleHits({ database, clock, logger }: RuleHitsOptions): Ru
   };
 }
 
-/** Deletes the hits that are too old to be shown, and returns how many rows that were. */
+/** Deletes hits that are too old to be shown, and returns the number of rows. */
 export async function deleteExpiredRuleHits(database: Database, clock: Clock): Promise<number> {
   const rows = await database.query<{ deleted: number }>(
     `with expired as (delete from content_rule_hits where hour <= $1::timestamptz returning 1) select count(*) as deleted from expired`,

@@ -1,6 +1,5 @@
 /**
- * The tiers that projects and applications define. If the configuration has a tier with the same name, they override
- * it.
+ * Tiers of projects and applications, which override tiers of the configuration with the same name.
  */
 import { z } from 'zod';
 import type { Tiers } from '../core/call.ts';
@@ -12,7 +11,7 @@ const modelId = z
 
 const tierName = z
   .string()
-  // The OpenAPI schema contains this too, so it has to be a single expression.
+  // A single expression, so that the OpenAPI schema can contain it.
   .regex(/^(?!auto$)[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, {
     error: ({ input }) =>
       input === 'auto'
@@ -25,10 +24,9 @@ const tiers = z.record(tierName, z.array(modelId).max(100)).describe('chains of 
 export const tierKinds = ['tiers', 'image_tiers', 'speech_tiers', 'transcription_tiers'] as const;
 export type TierKind = (typeof tierKinds)[number];
 
-/** The tiers of all kinds, in the format of the API. */
+/** The tiers of all kinds in the format of the API. */
 export type TierSets = Readonly<Record<TierKind, Tiers>>;
 
-/** The tiers of all kinds, as settings contain them. */
 export interface TierSettings {
   readonly tiers: Tiers;
   readonly imageTiers: Tiers;
