@@ -1,4 +1,4 @@
-/** Says who is making a request, and which projects they have access to. */
+/** Identifies the person behind a request and the projects that they can access. */
 import { gatewayError } from '../core/errors.ts';
 import type { Person } from '../people/person.ts';
 import type { Scope } from '../people/scopes.ts';
@@ -7,11 +7,9 @@ export interface Access {
   readonly person: Person;
   readonly scopes: readonly Scope[];
   readonly expiresAt: number;
-  /** The actor in the audit log. If it's an OIDC token, that's the person who has signed in. */
+  /** The actor in the audit log. For an OIDC token, that's the person who has signed in. */
   readonly actor: 'personal_token' | 'person';
-  /**
-   * The client in the audit log. It's `token:<prefix>` for a personal token, or else the client id of the OIDC token.
-   */
+  /** The client in the audit log: `token:<prefix>` for a personal token, or the client id of an OIDC token. */
   readonly client: string;
 }
 
@@ -20,14 +18,14 @@ export interface OwnProject {
   readonly slug: string;
 }
 
-/** Returns the projects that the person belongs to. Deployment admins get all projects. */
+/** Returns the person's projects, or all projects for deployment admins. */
 export type ProjectsOf = (person: Person) => Promise<readonly OwnProject[]>;
 
 const maxNamedProjects = 20;
 
 /**
- * Finds the project with this slug, or the person's only project if there's no slug. Throws `bad_request`, with a
- * message that doesn't reveal whether the slug belongs to somebody else's project.
+ * Returns the project with this slug, or the person's only project if there's no slug. Throws `bad_request` without
+ * revealing whether the slug belongs to somebody else's project.
  */
 export async function chooseProject(projectsOf: ProjectsOf, person: Person, slug: string | undefined): Promise<OwnProject> {
   const projects = await projectsOf(person);

@@ -24,11 +24,11 @@ import type { AnyTool } from './tools/tool.ts';
 import { type TokenDeps, verifyToken } from './verify-token.ts';
 
 export interface McpEndpointDeps {
-  /** A reload can change the settings, so we get them again for each request. */
+  /** Called for each request, because a reload can change the settings. */
   readonly resource: () => ResourceSettings;
   readonly tokens: TokenDeps;
   readonly projectsOf: ProjectsOf;
-  /** This is also the order in which clients list the tools. */
+  /** Clients list the MCP tools in this order. */
   readonly tools: readonly AnyTool[];
   readonly clock: Clock;
   readonly logger: Logger;
@@ -36,9 +36,9 @@ export interface McpEndpointDeps {
 
 export interface McpEndpoint {
   serve(request: IncomingMessage, response: ServerResponse): Promise<void>;
-  /** Sends the metadata of the protected resource (RFC 9728). Clients don't need a token for this. */
+  /** Sends the metadata of the protected resource (RFC 9728), for which no token is needed. */
   sendMetadata(request: IncomingMessage, response: ServerResponse): Promise<void>;
-  /** Waits for running tool calls and then ends all streams. Later requests fail. */
+  /** Waits for running tool calls and ends all streams. Later requests fail. */
   close(): Promise<void>;
 }
 
@@ -50,13 +50,13 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, 
   const waitSeconds = createRateLimit();
   const running = new Set<Promise<void>>();
   const handler = createMcpHandler(({ authInfo }) => createMcpServer(tools, { access: accessOf(authInfo), projectsOf, logger }), {
-    // Clients can subscribe to changes, but there never are any, because tools only change with a release.
+    // There are never any changes to notify subscribers of, because tools only change with a release.
     maxSubscriptions: 100,
     onerror: (err) => logger.debug({ err }, 'MCP request rejected'),
   });
   const handle = toNodeHandler(handler, { onerror: (err) => logger.error({ err }, 'MCP request failed') });
 
-  /** Returns what the request's token permits. If there's no valid token, sends a 401 and returns null. */
+  /** Returns the token's access. If there's no valid token, sends a 401 and returns null. */
   const authenticate = async (
     request: IncomingMessage,
     response: ServerResponse,
@@ -72,7 +72,7 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, 
       return await verifyBearerToken(request.headers.authorization, { verifier: { verifyAccessToken }, ...advertised });
     } catch (error) {
       if (!(error instanceof OAuthError)) throw error;
-      // Ask for all scopes right away. Otherwise people might have to sign in more than once.
+      // Ask for all scopes at once, so that people don't have to sign in again later.
       const challenge = bearerAuthChallengeResponse(error, { requiredScopes: [...scopes], ...advertised });
       response.setHeader('www-authenticate', challenge.headers.get('www-authenticate') ?? 'Bearer');
       sendJson(response, challenge.status, await challenge.json());
@@ -128,7 +128,6 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, 
   };
 }
 
-/** Returns what `authenticate` has found out about the token. */
 function accessOf(auth: AuthInfo | undefined): Access {
   const access = auth?.extra?.access;
   if (access === undefined) throw new Error('the request was not authenticated');

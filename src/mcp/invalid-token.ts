@@ -1,6 +1,6 @@
 import { OAuthError, OAuthErrorCode } from '@modelcontextprotocol/server';
 
-/** This error becomes a 401 with the given message. */
+/** The endpoint turns this error into a 401. */
 export function invalidToken(message: string): OAuthError {
   return new OAuthError(OAuthErrorCode.InvalidToken, message);
 }

@@ -1,7 +1,6 @@
 /**
- * Verifies access tokens (JWT) from the configured OIDC issuer. We accept one if the issuer has signed it for this
- * resource, it hasn't expired, and the person is active. `jose` fetches the issuer's keys when we need them for the
- * first time, and caches them.
+ * Verifies access tokens (JWT) of the configured OIDC issuer. A token has to be signed for this resource, unexpired,
+ * and belong to an active person. `jose` fetches the issuer's keys on first use and caches them.
  */
 import { createRemoteJWKSet, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import { z } from 'zod';
@@ -14,20 +13,19 @@ import type { Access } from './access.ts';
 import { invalidToken } from './invalid-token.ts';
 
 export interface OidcTokenOptions {
-  /** Returns the person with this identity. Null if there's nobody, or if they aren't active. */
+  /** Returns null if nobody has this identity, or if the person isn't active. */
   readonly findPerson: (identity: Identity) => Promise<Person | null>;
   readonly clock: Clock;
 }
 
 export interface TokenSource {
   readonly issuer: string;
-  /** Tokens have to be issued for this audience. */
   readonly audience: string;
 }
 
 const clockSkewSeconds = 30;
 const fetchTimeoutMs = 5_000;
-/** We have no secret in common with the issuer, so we only accept asymmetric algorithms. */
+/** Only asymmetric algorithms, because we have no secret in common with the issuer. */
 const algorithms = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'];
 
 const discoverySchema = z.object({ issuer: z.string(), jwks_uri: z.url() });
@@ -36,7 +34,7 @@ const claimsSchema = z.object({
   exp: z.number(),
   email: z.string().optional(),
   email_verified: z.boolean().optional(),
-  /** This is the name in RFC 9068. Some issuers use a list named `scp`. */
+  /** The claim's name in RFC 9068. Some issuers use a list named `scp` instead. */
   scope: z.string().optional(),
   scp: z.union([z.string(), z.array(z.string())]).optional(),
   client_id: z.string().optional(),
@@ -44,8 +42,8 @@ const claimsSchema = z.object({
 });
 
 /**
- * Returns a function that verifies tokens. It throws an `OAuthError` if we don't accept a token, and
- * `keystore_unavailable` if we can't reach the issuer.
+ * Returns a function that verifies tokens. It throws an `OAuthError` for a rejected token, and `keystore_unavailable`
+ * if we can't reach the issuer.
  */
 export function createOidcTokens({ findPerson, clock }: OidcTokenOptions) {
   let cached: { readonly issuer: string; readonly keys: Promise<JWTVerifyGetKey> } | null = null;
@@ -54,7 +52,7 @@ export function createOidcTokens({ findPerson, clock }: OidcTokenOptions) {
     const entry = { issuer, keys: discoverKeys(issuer) };
     cached = entry;
     entry.keys.catch(() => {
-      if (cached === entry) cached = null; // The next token tries again.
+      if (cached === entry) cached = null; // Don't cache a failure, so that the next token tries again.
     });
     return entry.keys;
   };
@@ -92,7 +90,7 @@ async function verify(
   }
 }
 
-/** Returns true if this error means that we couldn't fetch the issuer's keys. */
+/** Recognizes errors that mean that the issuer's signing keys couldn't be fetched. */
 function isUnreadable(error: errors.JOSEError): boolean {
   return error instanceof errors.JWKSTimeout || error instanceof errors.JWKSInvalid || error.code === errors.JOSEError.code;
 }

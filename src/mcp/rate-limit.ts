@@ -1,12 +1,12 @@
-/** Limits how many requests a person can make per minute. Every process counts for itself. */
+/** Limits the requests of a person per minute and process. */
 import { LRUCache } from 'lru-cache';
 import { minuteAt } from '../core/time.ts';
 
 const requestsPerMinute = 120;
 
 /**
- * Returns a function to call for each request. The result is null if the request is allowed. If it isn't, it's the
- * number of seconds to wait.
+ * Returns a function that counts a request. The result is null if the request is allowed, or the number of seconds to
+ * wait.
  */
 export function createRateLimit(limit: number = requestsPerMinute): (personId: string, now: number) => number | null {
   const counts = new LRUCache<string, { start: number; requests: number }>({ max: 10_000 });

@@ -13,11 +13,9 @@ import { scopes } from '../people/scopes.ts';
 
 export interface ResourceSettings {
   /**
-   * The public URL without a slash at the end, e.g. `https://gateway.example.com`. Null means that we only accept
-   * loopback names.
+   * The public URL without a trailing slash, e.g. `https://gateway.example.com`. Null to accept only loopback names.
    */
   readonly publicUrl: string | null;
-  /** The OIDC issuer. Null means that we only accept personal tokens. */
   readonly issuer: string | null;
 }
 
@@ -27,19 +25,17 @@ export interface RequestHeaders {
 }
 
 export interface Resource {
-  /** Access tokens need to have this audience. */
   readonly url: string;
   readonly issuer: string | null;
   /**
-   * 401 and 403 responses point clients to this address to find out where to sign in. If there's no issuer, we leave it
-   * out. Clients would then try to register with the gateway itself, and report that failure instead of our error.
+   * 401 and 403 responses refer clients to this address to find out where to sign in. It's absent without an issuer,
+   * because clients would then try to register with the gateway itself, and report that failure instead of our error.
    */
   readonly metadataUrl?: string;
-  /** The OAuth metadata about this protected resource (RFC 9728). */
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
-/** Returns the reason why we refuse the request, or null if we accept its host and origin. */
+/** Returns why the request's host or origin is refused, or null if both are accepted. */
 export function findForeignHost({ publicUrl }: ResourceSettings, { host, origin }: RequestHeaders): string | null {
   const allowed = [...localhostAllowedHostnames(), ...(publicUrl === null ? [] : [new URL(publicUrl).hostname])];
   const checkedHost = validateHostHeader(host, allowed);
@@ -48,10 +44,7 @@ export function findForeignHost({ publicUrl }: ResourceSettings, { host, origin 
   return checkedOrigin.ok ? null : checkedOrigin.message;
 }
 
-/**
- * Describes the resource under the host name that the client has used. Call `findForeignHost` before this to check the
- * headers.
- */
+/** Describes the resource under the host name that the client has used, which `findForeignHost` has to check first. */
 export function describeResource({ publicUrl, issuer }: ResourceSettings, { host = 'localhost' }: RequestHeaders): Resource {
   const url = `${publicUrl ?? `http://${host}`}/mcp`;
   return {

@@ -1,6 +1,6 @@
 /**
- * Finds out whose token this is. We accept the gateway's own personal tokens, and access tokens from the configured
- * OIDC issuer. We never accept virtual keys.
+ * Identifies the owner of a token. We accept the gateway's personal tokens and access tokens of the configured OIDC
+ * issuer, but never virtual keys.
  */
 import type { Access } from './access.ts';
 import { invalidToken } from './invalid-token.ts';
@@ -9,11 +9,11 @@ import type { TokenSource } from './oidc-tokens.ts';
 export interface TokenDeps {
   /** Returns null if the token is unknown, expired or revoked, or if its person is disabled. */
   readonly findPersonalToken: (token: string) => Promise<Access | null>;
-  /** Throws an `OAuthError` if we don't accept the token, and `keystore_unavailable` if we can't reach the issuer. */
+  /** Throws an `OAuthError` for a rejected token, and `keystore_unavailable` if we can't reach the issuer. */
   readonly verifyOidcToken: (token: string, source: TokenSource) => Promise<Access>;
 }
 
-/** Verifies a token. `source` is null if there's no OIDC issuer. Throws an `OAuthError`, which becomes a 401. */
+/** `source` is null if there's no OIDC issuer. Throws an `OAuthError`, which becomes a 401. */
 export async function verifyToken(
   { findPersonalToken, verifyOidcToken }: TokenDeps,
   token: string,

@@ -1,4 +1,3 @@
-/** `gateway_batches` lists a project's learning batches. */
 import { z } from 'zod';
 import { toBatchJson } from '../../http/shapes/memory-json.ts';
 import { memoryResponses } from '../../http/shapes/memory-responses.ts';
@@ -6,7 +5,6 @@ import { type Batch, type BatchState, batchStates } from '../../memory/learning/
 import { type AnyTool, defineTool } from './tool.ts';
 
 export interface BatchesToolDeps {
-  /** The newest batch comes first. */
   readonly listBatches: (projectId: string, state: BatchState | null) => Promise<readonly Batch[]>;
 }
 

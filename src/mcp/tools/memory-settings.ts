@@ -18,13 +18,13 @@ import { type AnyTool, defineTool } from './tool.ts';
 
 export interface LastChange {
   readonly at: number;
-  /** The email address of a person, or `admin token`. Null if the person has been deleted. */
+  /** A person's email address, or `admin token`. Null if the person has been deleted. */
   readonly by: string | null;
 }
 
 export interface MemorySettingsToolDeps {
   readonly readSettings: (projectId: string) => Promise<ShownMemorySettings>;
-  /** Returns null if nobody has changed the settings so far. */
+  /** Returns null if nobody has changed the settings yet. */
   readonly readLastChange: (projectId: string) => Promise<LastChange | null>;
   /** Changes the settings and writes an audit row. Throws `bad_request` if the change is invalid. */
   readonly changeSettings: (access: Access, projectId: string, change: Readonly<Record<string, unknown>>) => Promise<MemorySettingsChange>;
@@ -101,8 +101,8 @@ interface DeletionStart {
 }
 
 /**
- * If the change makes the cleanup delete more, returns the rule that does. It may apply now or only after the notice
- * period. Returns null for any other change.
+ * Returns the rule that makes the cleanup delete more after this change, immediately or after the notice period.
+ * Returns null if there's none.
  */
 function findStart({ previous, settings: current }: MemorySettingsChange): DeletionStart | null {
   const { pending_deletion: pending, delete_conversations_after_days: days } = current;

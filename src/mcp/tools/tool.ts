@@ -1,6 +1,6 @@
 /**
- * Tools are data. `defineTool` adds what they all have in common, i.e. the scope, the project, the format of results,
- * and errors that don't show any internal details.
+ * Defines tools as data. `defineTool` adds what all tools have in common: the scope, the project, the format of
+ * results, and errors without internal details.
  */
 import { type McpServer, requireScopes } from '@modelcontextprotocol/server';
 import { z } from 'zod';
@@ -16,14 +16,13 @@ export interface Tool<Input extends z.ZodObject> {
   readonly description: string;
   readonly scope: Scope;
   readonly isReadOnly: boolean;
-  /** The arguments without `project`, which all tools have. */
+  /** The tool's own arguments. `project` is added to every tool. */
   readonly input: Input;
-  /** The result without `project`. */
   readonly output: z.ZodObject;
   run(input: z.output<Input>, context: ToolContext): Promise<ToolResult>;
 }
 
-/** Leaves out the type of the input, so that tools with different inputs fit into one list. */
+/** Hides the input type, so that tools with different inputs fit into one list. */
 export type AnyTool = Pick<Tool<z.ZodObject>, 'name'> & { register(server: McpServer, session: ToolSession): void };
 
 export interface ToolContext {
@@ -77,8 +76,8 @@ export function defineTool<Input extends z.ZodObject>(tool: Tool<Input>): AnyToo
 }
 
 /**
- * Returns the message for the client. The messages of gateway errors are meant for it. All others could contain
- * anything, so we log them and don't pass them on.
+ * Returns the error message for the client. Only messages of gateway errors are meant for clients. All others are
+ * logged instead, because they could contain anything.
  */
 function publicMessage(error: unknown, tool: string, logger: Logger): string {
   const isPublic = error instanceof GatewayError;

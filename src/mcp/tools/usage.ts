@@ -1,4 +1,4 @@
-/** `gateway_usage` returns what a project has spent in the current month, in the format of `/usage/me`. */
+/** `gateway_usage` returns a project's spending in the current month, in the format of `/usage/me`. */
 import { z } from 'zod';
 import { usageResponse } from '../../http/shapes/status-responses.ts';
 import { type AnyTool, defineTool } from './tool.ts';
