@@ -1,19 +1,15 @@
-/** Deletes settled videos when they've expired. What they cost remains, because that's stored with the calls. */
+/** Deletes expired videos that are settled. Their cost remains, because it's stored with the calls. */
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { batchSize } from '../db/row-batches.ts';
 
 /**
- * A video's row says which project it belongs to, so we have to keep it for as long as vendors keep operations and
- * files, which is about two days. It also has the corrected cost of the call, which we need until the call has left the
- * journal.
+ * Vendors keep operations and files for about two days, and for that time we need the row to know which project a video
+ * belongs to. The row also has the corrected cost, which is needed until the call has left the journal.
  */
 const retentionDays = 30;
 
-/**
- * Deletes one batch and returns how many there were, so 0 means that there's nothing left to do. Never deletes a video
- * that's still running.
- */
+/** Deletes a batch and returns its size, so 0 means that there's nothing left to do. Never deletes a running video. */
 export async function deleteExpiredVideos(database: Database, clock: Clock): Promise<number> {
   const rows = await database.query(
     `delete from videos where call_id in (

@@ -1,7 +1,7 @@
 /**
- * Stores videos. When a vendor accepts an operation, we write a row for it, together with the outbox row of the
- * workflow that polls it. Whoever learns the result first settles the video and the cost of its call. After that,
- * settling it again has no effect.
+ * Stores videos. When a vendor accepts an operation, we insert a row together with the outbox row of the workflow that
+ * polls it. Whoever learns the result first settles the video and the cost of its call, and settling it again has no
+ * effect.
  */
 import { createHash } from 'node:crypto';
 import type { Outcome } from '../core/call.ts';
@@ -18,7 +18,7 @@ export interface NewVideo {
   readonly provider: string;
   readonly model: string;
   readonly operation: string;
-  /** Null if we don't know the price. */
+  /** Null if the price is unknown. */
   readonly secondNanos: number | null;
   readonly durationMs: number;
   readonly samples: number;
@@ -32,13 +32,13 @@ export interface Video extends NewVideo {
   readonly polledAt: number | null;
 }
 
-/** How a video ended. `unknown` means that we gave up polling before we found out. */
+/** How a video ended. `unknown` means that we gave up polling. */
 export type VideoResult =
   | { readonly kind: 'done'; readonly uris: readonly string[]; readonly fileKeys: readonly string[] }
   | { readonly kind: 'failed'; readonly failure: string }
   | { readonly kind: 'unknown' };
 
-/** Corrects the row of the call that started the video. If `outcome` is null, its outcome stays the same. */
+/** A correction to the row of the call that started the video. If `outcome` is null, the stored outcome stays. */
 export interface VideoCorrection {
   readonly callId: string;
   readonly outcome: Outcome | null;
@@ -49,15 +49,15 @@ export interface VideoCorrection {
 
 interface VideosDeps {
   readonly database: Database;
-  /** Corrects calls that are already stored, as a part of the transaction `tx`. */
+  /** Corrects calls that are already stored, in the transaction `tx`. */
   readonly correctCalls: (tx: Queries, corrections: readonly VideoCorrection[]) => Promise<unknown>;
 }
 
 export type Videos = ReturnType<typeof createVideos>;
 
 /**
- * We can't start a video without recording it. So if the database is unavailable, all functions reject with
- * `budget_unavailable`.
+ * All functions reject with `budget_unavailable` if the database is unavailable, because a video can't be started
+ * without recording it.
  */
 export function createVideos({ database, correctCalls }: VideosDeps) {
   const mapUnavailable = async <Result>(work: Promise<Result>): Promise<Result> => {
@@ -74,15 +74,12 @@ export function createVideos({ database, correctCalls }: VideosDeps) {
   };
 
   return {
-    /** Rejects if we can't record videos right now. */
+    /** Rejects with `budget_unavailable` if the database can't be written. */
     async assertWritable(): Promise<void> {
       await mapUnavailable(database.query('select 1 from videos limit 1'));
     },
 
-    /**
-     * Inserts the video and the outbox row for its workflow. This is idempotent, so if you don't know whether it has
-     * worked, just call it again.
-     */
+    /** Inserts the video and the outbox row of its workflow. Idempotent, so it's safe to retry. */
     add: (video: NewVideo): Promise<void> =>
       mapUnavailable(
         database.transaction(async (tx) => {
@@ -111,8 +108,8 @@ export function createVideos({ database, correctCalls }: VideosDeps) {
 
     get: (callId: string) => findVideo('where call_id = $1::uuid', [callId]),
     /**
-     * Finds a video by its operation. If several projects have a video with the same operation name, the given project
-     * comes first.
+     * Operation names aren't unique across projects. If several projects have a video with this name, the one of the
+     * given project is preferred.
      */
     findByOperation: (projectId: string, operation: string) =>
       findVideo(`where operation = $2::text ${ownProjectFirst}`, [projectId, operation]),
@@ -126,7 +123,7 @@ export function createVideos({ database, correctCalls }: VideosDeps) {
       );
     },
 
-    /** Settles the video and its call, unless somebody else has done that already. */
+    /** Settles the video and its call, unless that has already been done. */
     settle: (video: Video, result: VideoResult, settledAt: number): Promise<void> =>
       mapUnavailable(
         database.transaction(async (tx) => {
@@ -153,9 +150,9 @@ export function createVideos({ database, correctCalls }: VideosDeps) {
 }
 
 /**
- * Returns corrections for videos whose calls `tx` is storing, and locks the rows of these videos until `tx` ends.
- * Because of the lock, no correction is lost if somebody settles a video at the same time. Either we already see it
- * here, or they find the call in the database.
+ * Returns corrections for videos whose calls `tx` is storing, and locks their rows until `tx` ends. The lock keeps
+ * corrections from getting lost: if somebody settles a video at the same time, either we see it here or they find the
+ * stored call.
  */
 export async function lockCorrections(tx: Queries, callIds: readonly string[]): Promise<readonly VideoCorrection[]> {
   if (callIds.length === 0) return [];
@@ -167,8 +164,8 @@ export async function lockCorrections(tx: Queries, callIds: readonly string[]): 
 }
 
 /**
- * Temporal may have lost its state, so this enqueues the polling workflows of all running videos again. A workflow
- * that's still running isn't started twice.
+ * Enqueues the polling workflows of all running videos again, in case Temporal has lost its state. Workflows that are
+ * still running aren't started twice.
  */
 export function reenqueueVideoPolls(database: Database): Promise<void> {
   const text = `select call_id as id, call_id as "callId", project_id as "projectId", provider, operation from videos
@@ -176,14 +173,16 @@ export function reenqueueVideoPolls(database: Database): Promise<void> {
   return enqueueInPages<VideoKey & { readonly id: string }>(database, text, toOutboxEntry);
 }
 
-/** Returns the price of `samples` videos in nano-dollars, and rounds only once. */
+/**
+ * Returns the price of `samples` videos in nano-dollars. Rounds only the total, so that rounding errors don't add up.
+ */
 function videoCost({ secondNanos, durationMs }: Pick<NewVideo, 'secondNanos' | 'durationMs'>, samples: number): number | null {
   if (secondNanos === null) return null;
   const prices = { perSecondNanos: BigInt(secondNanos), perImageNanos: null, perMillionCharactersNanos: null };
   return unitsCost({ seconds: (durationMs * samples) / 1_000 }, prices);
 }
 
-/** Returns what a video costs. If it failed, that's nothing. If we don't know the result, we charge the estimate. */
+/** Failed videos are free. If the result is unknown, we charge the estimate. */
 function resultCost(video: Video, result: VideoResult): number | null {
   switch (result.kind) {
     case 'done':
@@ -197,7 +196,7 @@ function resultCost(video: Video, result: VideoResult): number | null {
 
 type VideoKey = Pick<NewVideo, 'callId' | 'projectId' | 'provider' | 'operation'>;
 
-/** A vendor may use the name of an operation twice, so the call's id is a part of the workflow's id too. */
+/** Vendors may reuse operation names, so the workflow id also contains the call id. */
 function toOutboxEntry({ callId, projectId, provider, operation }: VideoKey): OutboxEntry {
   const hash = createHash('sha256').update([provider, operation, callId].join('\n')).digest('hex');
   return { workflow: 'videoOperation', workflowId: `video/${hash}`, input: { call_id: callId }, projectId };
