@@ -35,17 +35,17 @@ Run gateway <command> --help for details.
 `;
 
 /**
- * Supervisors that signal the whole process group can deliver the same signal twice, so we ignore a second one within
- * this time.
+ * Ignore a second signal within this time. Supervisors that signal the whole process group can deliver the same signal
+ * twice.
  */
 const secondSignalMs = 500;
 
-/** If stopping takes longer than this, we print how to force it. */
+/** If stopping takes longer than this, print how to force it. */
 const slowStopMs = 1_000;
 
 setV8Flags();
 process.exitCode = await run(process.argv.slice(2));
-// By now the service has stopped, so don't let a forgotten timer or socket keep the process alive.
+// The service has stopped, so don't let a forgotten timer or socket keep the process alive.
 setTimeout(() => process.exit(), 3_000).unref();
 
 async function run([command = 'help', ...rest]: string[]): Promise<number> {
@@ -113,7 +113,6 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
 
 const slowStopHint = 'Waiting for running calls to end. Press Ctrl+C again to cut them off.\n';
 
-/** Sets up the output for a command that prints something and exits. */
 function prepareOutput(): void {
   process.channel?.unref();
   // The reader of a pipe can close it early, as in `gateway catalog list | head`. That isn't an error.
@@ -121,16 +120,16 @@ function prepareOutput(): void {
 }
 
 /**
- * Loaded on demand, because it loads Temporal. Commands that only call a running service would spend most of their time
- * on this.
+ * Loads the service on demand. It includes Temporal, and commands that only call a running service would spend most of
+ * their time on loading it.
  */
 function loadService(): Promise<typeof import('./service/service.ts')> {
   return import('./service/service.ts');
 }
 
 /**
- * We don't wait for anything on a stop signal. The database rolls back the migration that is running, and the next run
- * rebuilds an unfinished index.
+ * Stop signals take effect immediately. The database rolls back the running migration, and the next run rebuilds an
+ * unfinished index.
  */
 async function migrate(): Promise<void> {
   const host = createHost();
@@ -144,7 +143,7 @@ async function checkProviders(config: Config) {
 
 type OptionTypes = NonNullable<ParseArgsConfig['options']>;
 
-/** Parses the options of a command, including `--help`. Throws ConfigError for an unknown argument. */
+/** Parses the options of a command. Throws ConfigError for an unknown argument. */
 function readOptions(args: string[], options: OptionTypes): Readonly<Record<string, unknown>> {
   return parseOptions({ args, options: { ...options, help: { type: 'boolean', short: 'h' } } }).values;
 }
@@ -167,8 +166,8 @@ function writeError(text: string): void {
  * terminal is closed or its launcher dies. SIGHUP reloads the configuration, unless the terminal was closed.
  */
 function createHost(): ServiceHost {
-  // We get write errors when the terminal is closed or the program that reads our output exits. Neither is a reason to
-  // stop serving calls.
+  // Ignore write errors, which mean that the terminal was closed or that the reader of our output has exited. Neither
+  // is a reason to stop serving calls.
   for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined);
   const stop = new AbortController();
   let stoppedAt = 0;
@@ -184,8 +183,7 @@ function createHost(): ServiceHost {
   if (process.env.GATEWAY_BOOTSTRAP_IPC) stopWithBootstrap(Number(process.env.GATEWAY_BOOTSTRAP_IPC), onStop);
   let reload = (): void => undefined;
   const terminals = [0, 1, 2].filter((fd) => isatty(fd));
-  // SIGHUP also arrives when the terminal is closed. We can tell, because none of its file descriptors is a TTY any
-  // more.
+  // SIGHUP also arrives when the terminal is closed. In that case, none of its file descriptors is a TTY any more.
   const hasLostTerminal = (): boolean => terminals.length > 0 && !terminals.some((fd) => isatty(fd));
   process.on('SIGHUP', () => (hasLostTerminal() ? onStop() : reload()));
   return {
@@ -196,7 +194,7 @@ function createHost(): ServiceHost {
   };
 }
 
-/** Runs an API process of a cluster (service/cluster.ts). Reloads are up to the parent, so it ignores SIGHUP. */
+/** Runs an API process of a cluster (service/cluster.ts). It ignores SIGHUP, because the parent handles reloads. */
 async function runClusterWorker([role]: string[]): Promise<void> {
   const host = createHost();
   const parentExited = new AbortController();
@@ -208,20 +206,18 @@ async function runClusterWorker([role]: string[]): Promise<void> {
 }
 
 /**
- * Stops the service when its launcher (scripts/launch.js) dies. We notice because that closes the IPC channel. The
- * launcher may also have died while we were still loading. We don't get an event in that case, but we have a different
- * parent.
+ * Stops the service when its launcher (scripts/launch.js) dies, which closes the IPC channel. If the launcher died
+ * while we were loading there's no event, but our parent process has changed.
  */
 function stopWithBootstrap(pid: number, onStop: () => void): void {
   if (pid === process.ppid) {
     process.on('disconnect', onStop);
-    // As long as there's a listener, the IPC channel keeps the event loop alive. Unref it, because the process couldn't
-    // exit otherwise.
+    // The listener would keep the event loop alive through the IPC channel, so unref the channel.
     process.channel?.unref();
     if (!process.connected) onStop();
   } else if (!isAlive(pid)) {
-    // The launcher has died, so stop. If it's alive but isn't our parent, we've only inherited the variable from one of
-    // its children, and don't care when it exits.
+    // The launcher has died, so stop. If it's alive but isn't our parent, one of its children has passed the variable
+    // on to us, and its exit doesn't concern us.
     onStop();
   }
 }
@@ -230,7 +226,7 @@ function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch (error) {
-    return errorCode(error) === 'EPERM'; // the process exists, but belongs to another user
+    return errorCode(error) === 'EPERM'; // EPERM means that the process exists but belongs to another user.
   }
 }
 

@@ -35,8 +35,8 @@ import { recordRefused } from './record-refused.ts';
 import { createWorkReader } from './waiting-work.ts';
 
 /**
- * The console gets nearly everything that the API needs, so we start from its dependencies and leave out what
- * `createApi` creates itself.
+ * The API needs nearly all dependencies of the console, so we start from those and leave out what `createApi` creates
+ * itself.
  */
 interface ApiDeps extends Omit<ConsoleDeps, 'eraseSubject' | 'readStored' | 'getStatus'> {
   readonly reprice: Reprice;
@@ -66,8 +66,8 @@ export function createApi(deps: ApiDeps): Api {
   const findCaller = keyring.find;
 
   /**
-   * Runs a query after this process has stored its calls, so that clients see the calls that they have just made. With
-   * `projectId`, only waits for the calls of this project.
+   * Runs a query after this process has stored its calls (or those of `projectId`), so that clients see the calls that
+   * they've just made.
    */
   const readStored = <Result>(query: () => Promise<Result>, projectId?: string): Promise<Result> =>
     mapDatabaseErrors(async () => {
@@ -160,7 +160,7 @@ export function createApi(deps: ApiDeps): Api {
       ...{ health, version: readVersion(), readWork: createWorkReader({ ...deps, dataDir: snapshot().config.server.dataDir }) },
       getUsage,
       getDeploymentUsage: () => readStored(() => getDeploymentUsage({ database, projects, clock })),
-      // Wait until all active prices are in the price history, because repricing only looks there.
+      // Wait until all active prices are in the price history, because repricing only uses prices from there.
       reprice: (request) => readStored(() => activeModels.synced().then(() => reprice(request))),
       findCall: (projectId, id) => readStored(() => findCall(database, projectId, id), projectId),
       refusedCalls: {

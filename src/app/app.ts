@@ -1,6 +1,6 @@
 /**
- * The composition root, which contains no logic of its own. It creates the modules, passes them their dependencies, and
- * starts and stops them in order.
+ * The composition root. Creates the modules, passes them their dependencies, and starts and stops them in order.
+ * Contains no logic of its own.
  */
 import type { Activities } from '../../workflows/contract.ts';
 import { applyCostAdjustments } from '../ceilings/counter-updates.ts';
@@ -67,9 +67,9 @@ export interface AppOptions {
   readonly dataDir: string;
   readonly environment: Environment;
   readonly clock?: Clock;
-  /** More reasons why `/readyz` should respond with 503, e.g. that the schema hasn't been checked yet. */
+  /** Additional reasons for `/readyz` to respond with 503, e.g. that the schema hasn't been checked yet. */
   readonly startupBlockers?: () => readonly string[];
-  /** Tells whether the local embedder responds. By default, we assume that it does. */
+  /** Defaults to a function that returns true, i.e. we assume that the local embedder is up. */
   readonly isLocalEmbedderReady?: () => boolean;
   /** Replaces the journal's file system, for tests. */
   readonly journalFiles?: JournalFileSystem;
@@ -77,9 +77,11 @@ export interface AppOptions {
   readonly interceptActivities?: (activities: Activities) => Activities;
   /** Returns the metrics of all processes that share the port. Defaults to those of this process. */
   readonly readMetrics?: () => Promise<string>;
-  /** True if we export metrics from the database, which only one process of a cluster has to do. */
+  /** True to export metrics from the database, which only one process of a cluster has to do. */
   readonly readsStoredState?: boolean;
-  /** How often we check how long calls have been waiting for their first content. Tests set a shorter interval. */
+  /**
+   * How often to check for calls that have been waiting too long for their first content. Tests use a shorter interval.
+   */
   readonly contentWaitTickMs?: number;
   /** How long `close` waits for running responses and activities. Defaults to the configured stop timeout. */
   readonly graceMs?: number;
@@ -92,22 +94,21 @@ export interface App extends FirstAccess {
   /** Starts accepting calls. Returns the URL. */
   listen(host: string, port: number): Promise<string>;
   /**
-   * Connects to Temporal in the background. `onReady` receives the URL of the web UI, or null if there is no dev
+   * Connects to Temporal in the background. `onReady` receives the URL of Temporal's web UI, or null if there's no dev
    * server.
    */
   startDurable(onReady?: (uiUrl: string | null) => void): Durable;
-  /** Switches new calls to this configuration. Returns false if a later reload has overtaken this one. */
+  /** Uses a new configuration for all new calls. Returns false if a later reload has overtaken this one. */
   reload(config: Config): Promise<boolean>;
-  /** Starts to compute the vectors that were waiting for the local embedder, in the background. */
+  /** Computes the vectors that were waiting for the local embedder, in the background. */
   takeUpEmbeddings(): void;
   /**
    * Makes `/readyz` fail and closes each connection after its next response, so that clients and load balancers move
-   * on. Until `close`, we still serve calls.
+   * on. Calls are still served until `close`.
    */
   announceStop(): void;
-  /** Returns the metrics of this process. */
   collectMetrics(): Promise<readonly MetricFamily[]>;
-  /** Returns the metrics of all processes on the port, in Prometheus's text format. */
+  /** Returns the metrics of all processes that share the port, in Prometheus's text format. */
   readMetrics(): Promise<string>;
   /**
    * Rejects new calls and waits for running ones until the stop timeout. Then it aborts and settles the remaining
@@ -116,9 +117,9 @@ export interface App extends FirstAccess {
   close(): Promise<void>;
 }
 
-/** How long a start waits for the credentials of cloud identities, because the first calls would fail without them. */
+/** How long a start waits for the credentials of cloud identities. The first calls would fail without them. */
 const firstCredentialMs = 5_000;
-/** How long aborted calls have to settle and to send an error to the caller. */
+/** How long aborted calls have to settle and send an error to the caller. */
 const abortTimeoutMs = 2_000;
 
 export async function createApp(options: AppOptions): Promise<App> {
@@ -245,7 +246,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   });
   const readMetrics = options.readMetrics ?? (async () => renderFamilies([await metrics.collect()]));
   const errorReports = { logger, countError: callMetrics.recordErrorResponse };
-  // A worker doesn't load the API's modules, so that it starts faster and takes 25 MB less memory.
+  // A worker process starts faster and takes 25 MB less memory without the API's modules.
   const { server, closeStreams }: Api =
     role === 'worker'
       ? {
@@ -304,8 +305,8 @@ export async function createApp(options: AppOptions): Promise<App> {
     stateDatabase: readsStoredState ? separateConnections(database, 'metrics') : null,
   });
 
-  // The warmer helps API processes through a database outage. Workers don't serve calls, and an embedded database runs
-  // in this process, so neither needs it.
+  // Warmed caches help API processes through a database outage. Workers don't serve calls, and the embedded database
+  // runs in this process.
   const cacheWarmer =
     role === 'worker' || database.kind === 'embedded'
       ? null
@@ -313,7 +314,8 @@ export async function createApp(options: AppOptions): Promise<App> {
 
   const closeUnusedConnections = trackUnusedConnections(server);
 
-  // Temporal's SDK makes up a quarter of what a process loads. Loading it blocks calls, so we do it before serving any.
+  // Load Temporal's SDK before serving any calls, because it's a quarter of what a process loads and loading blocks the
+  // event loop.
   const durableWork = snapshot().config.temporal.mode === 'off' ? null : await import('./durable-work.ts');
   if (role !== 'serve' && durableWork) await durableWork.loadWorkerSdk();
   await keyring.start();
@@ -381,8 +383,8 @@ export async function createApp(options: AppOptions): Promise<App> {
       const timeouts = { drainTimeoutMs: graceMs, onDrainTimeout: httpClient.abort, abortTimeoutMs };
       const serverClosed = closeServer(server, { closeUnusedConnections, ...timeouts });
       await Promise.all([serverClosed, closeStreams(), durable?.stop()]);
-      // A client may have disconnected before its call was finished. The vendor can still charge for it, so we wait for
-      // the call and not only for the connection.
+      // A call can outlast its connection if the client has disconnected. Wait for the call as well, because the vendor
+      // can still bill it.
       await callRecording.waitUntilSettled(deadline);
       httpClient.abort();
       identities.close();
@@ -390,7 +392,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       await Promise.all([erasures.listener.stop(), sharedBreakers.stop()]);
       await callRecording.stop();
       metrics.stop();
-      void cacheWarmer?.stop(); // Don't wait for this, because the database may not respond.
+      void cacheWarmer?.stop();
       await activeModels.stop();
       await Promise.all([keyring.stop(), projects.stop(), memory.settings.stop(), httpClient.close()]);
     },

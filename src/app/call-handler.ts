@@ -18,10 +18,10 @@ export function createCallHandler(snapshot: () => ConfigSnapshot, deps: CallHand
 
 type TokenCounterDeps = Pick<CountTokensDeps, 'httpClient' | 'pools' | 'clock' | 'logger'> & { readonly breakers: Breakers };
 
-/** Creates a function that counts the tokens of a request. It always uses the current configuration. */
+/** Counts the tokens of requests, always with the current configuration. */
 export function createTokenCounter(snapshot: () => ConfigSnapshot, { breakers, ...deps }: TokenCounterDeps): CountTokens {
-  // A half-open breaker only lets one call through as a probe. If counting tokens took that slot, there'd be no call to
-  // give it back.
+  // Counting tokens should not take the probe slot of a half-open breaker, because there's no call that would give it
+  // back.
   const withoutProbes = { ...breakers, tryAcquire: breakers.canAcquire };
   const counter = perSnapshot(snapshot, (current) => createCountTokens({ ...deps, ...routingOf(current, withoutProbes, deps.pools) }));
   return (...request) => counter()(...request);

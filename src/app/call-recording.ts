@@ -1,6 +1,6 @@
 /**
  * Connects everything that records settled calls: the journal, the drain that copies it to the database, the ceilings,
- * and the recovery of dead processes' journals. The only logic here is the order in which they start and stop.
+ * and the recovery of dead processes' journals. The only logic here is the order of starting and stopping.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createAbandonedLeases } from '../ceilings/abandoned-leases.ts';
@@ -33,19 +33,21 @@ import { createStoreBatch } from './store-batch.ts';
 
 export type CallRecording = Awaited<ReturnType<typeof createCallRecording>>;
 
-/** A batch takes about a dozen statements no matter how many calls it has, so it pays to collect calls for a second. */
+/**
+ * A batch takes about a dozen statements no matter how many calls it contains, so collecting calls for a second pays
+ * off.
+ */
 const serverDrainIntervalMs = 1_000;
-/** Statements in the embedded database block the event loop, so we keep batches small. */
+/** The embedded database blocks the event loop, so keep batches small. */
 const embeddedDrainIntervalMs = 100;
 
 interface CallRecordingDeps {
   readonly snapshot: () => ConfigSnapshot;
   readonly database: Database;
-  /** Has its own connections to the same database, so that admission doesn't have to queue behind other statements. */
+  /** Separate connections, so that admission doesn't queue behind other statements. */
   readonly admissionDatabase: Database;
   readonly knownPrompts: KnownPrompts;
   readonly dataDir: string;
-  /** Only set by tests. */
   readonly journalFiles: JournalFileSystem | undefined;
   readonly turnBatch: TurnBatch;
   readonly clock: Clock;
@@ -125,13 +127,13 @@ export async function createCallRecording(deps: CallRecordingDeps) {
     recovery,
     refusals,
     listQuarantined: () => listQuarantined(dataDir),
-    /** Lists dead processes that still hold leases. They're only included once we've logged an alert for them. */
+    /** Lists dead processes with leases for which an alert has been logged. */
     listLeaseholders: abandonedLeases.list,
     leases: {
       leases: admission.leases,
       listLiveProcesses: listLive,
-      // We delete the process's row and revoke its leases in one transaction. If the process reconnects at the same
-      // time, it notices that its row is gone before anybody counts it as live again.
+      // Delete the row of the process and revoke its leases in the same transaction. A process that reconnects at this
+      // moment then notices that its row is gone before anybody considers it alive.
       revokeLeases: (journalId) =>
         database.transaction(async (tx) => ((await deleteIfStale(tx, journalId)) ? await revokeLeases(tx, journalId) : null)),
     } satisfies LeaseRouteDeps,
@@ -145,22 +147,20 @@ export async function createCallRecording(deps: CallRecordingDeps) {
       abandonedLeases.start();
       quarantineRetention.start();
     },
-    /** Resolves when no call is in flight, or at `deadline` at the latest (by `performance.now()`). */
+    /** Resolves when no call is in flight, or at `deadline` (`performance.now()`). */
     async waitUntilSettled(deadline: number): Promise<void> {
-      // If the journal can't write to the disk, it parks settled calls in memory. We don't wait for these, because
+      // Don't wait for settled calls that are parked in memory because the journal can't write to the disk.
       // `journal.close` writes them if the disk works again.
       const isSettled = (): boolean => journal.state().openCalls <= journal.state().parkedCalls;
       while (!isSettled() && performance.now() < deadline) await sleep(10);
     },
-    /**
-     * Drains the journal if the database is available. Otherwise, whatever is left is recovered by the next process.
-     */
+    /** Drains the journal if the database is available. Otherwise, the next process recovers what's left. */
     async stop(): Promise<void> {
       await Promise.all([recovery.stop(), rollups.stop(), abandonedLeases.stop(), quarantineRetention.stop()]);
       await Promise.all([drain.stop(), refusals.stop()]);
       await admission.stop();
-      // Apart from the journal, `recoverOnce` also gives back this process's leases. If the database is unavailable,
-      // that has to wait until the next start.
+      // `recoverOnce` needs the folder to recover the journal and return this process's leases. If the database is
+      // unavailable, that has to wait until the next start.
       await journal.close({ keepFolder: true });
       await recoverOnce(recoveryOptions, journal.id);
       await heartbeat.stop();

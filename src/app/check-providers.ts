@@ -1,7 +1,7 @@
 /**
- * Sends free requests to all providers, and to each member of their pools, to find out whether their keys and addresses
- * work. We list the models first. If a vendor doesn't have that route, we send an empty body to its main route. Vendors
- * check the key before they reject the body.
+ * Checks the keys and addresses of all providers and pool members with free requests. We list the models, or send an
+ * empty body to the main route of vendors that can't list models, because vendors check the key before they reject the
+ * body.
  */
 import type { Config, ProviderConfig } from '../config/config.ts';
 import { findVendorByName } from '../config/vendors/known-vendors.ts';
@@ -24,7 +24,7 @@ import { collectSecrets, secretsOf, stripSecrets } from '../vendors/strip-secret
 export interface ProviderCheck {
   readonly provider: string;
   readonly works: boolean;
-  /** One sentence that tells the operator how the vendor responded. */
+  /** Tells the operator how the vendor responded, in one sentence. */
   readonly message: string;
 }
 
@@ -32,7 +32,6 @@ interface CheckedProvider extends ProviderConfig {
   readonly credential: VendorIdentity | null;
 }
 
-/** The vendor's response. `message` contains no secrets. */
 interface Reply {
   readonly status: number;
   readonly message: string | null;
@@ -141,7 +140,7 @@ interface CheckRequest {
   readonly body?: object;
 }
 
-/** Throws a VendorError if there's no response. */
+/** Throws a VendorError if the vendor doesn't respond. */
 async function send(httpClient: VendorHttpClient, provider: CheckedProvider, { path, model, body }: CheckRequest): Promise<Reply> {
   const bytes = body === undefined ? null : Buffer.from(JSON.stringify(body));
   const { status, body: response } = await sendAuthorized(
@@ -173,7 +172,6 @@ async function send(httpClient: VendorHttpClient, provider: CheckedProvider, { p
   return { status, message: message === null ? null : stripSecrets(message, secrets).slice(0, 300), models };
 }
 
-/** Lists the provider's models that are used in a tier or as a canary. */
 function listModels({ tiers, canaries, imageTiers, speechTiers, transcriptionTiers }: Config, provider: string): string[] {
   const chains = [tiers, imageTiers, speechTiers, transcriptionTiers].flatMap((named) => Object.values(named).flat());
   chains.push(...Object.values(canaries).map(({ model }) => model));

@@ -1,6 +1,6 @@
 /**
- * The steps of the daily cleanup, in order. We start with data that we aren't allowed to keep, and end with steps that
- * only improve performance.
+ * The steps of the daily cleanup in order, from data that we aren't allowed to keep to steps that only improve
+ * performance.
  */
 import type { CleanupStep } from '../../activities/cleanup.ts';
 import { deleteExpiredBatch } from '../ceilings/expired-counters.ts';
@@ -30,8 +30,8 @@ export interface CleanupDeps {
 export function createCleanupSteps({ database, clock, logger, periods: configured }: CleanupDeps): readonly CleanupStep[] {
   const retention = createRetention({ database, clock });
   /**
-   * Deletes the vendors' error messages of failed calls. An error message can quote the prompt, so it never outlives
-   * the prompts of its project, even if the configured period is longer.
+   * Deletes the vendors' error messages of failed calls. They can quote prompts, so they never outlive the prompts of
+   * their project, even if their configured retention is longer.
    */
   const deleteErrors = async (): Promise<number> => {
     const before = clock.now() - configured().errorRetentionMs;

@@ -1,4 +1,4 @@
-/** The configuration and everything derived from it, as an immutable value. A reload replaces it as a whole. */
+/** An immutable snapshot of the configuration and everything derived from it. A reload replaces it as a whole. */
 import { parseImportedRows } from '../config/catalog.ts';
 import type { CatalogRow, Config, ProviderConfig } from '../config/config.ts';
 import type { Clock } from '../core/time.ts';
@@ -23,15 +23,12 @@ interface CurrentConfigOptions {
 
 export interface CurrentConfig {
   snapshot(): ConfigSnapshot;
-  /**
-   * Tracks the models in the configuration as well as the imported ones. It doesn't run until the caller starts it, and
-   * the caller has to stop it, too.
-   */
+  /** The active models, both configured and imported. Starting and stopping this is up to the caller. */
   readonly activeModels: ActiveModels<CatalogRow>;
   replace(config: Config): void;
 }
 
-/** Holds the current snapshot. `replace` creates a new one, and so does a change to the imported models. */
+/** Holds the current snapshot. `replace` creates a new one, and so does a change to imported models. */
 export function createCurrentConfig({ config, identities, database, clock, logger }: CurrentConfigOptions): CurrentConfig {
   let current = createSnapshot(config, identities, 0);
   const activeModels = createActiveModels({
@@ -55,10 +52,7 @@ export function createCurrentConfig({ config, identities, database, clock, logge
   };
 }
 
-/**
- * Caches a value that is derived from the configuration. The returned function only calls `create` again when there's a
- * new snapshot.
- */
+/** Caches a value that is derived from the configuration, and only calls `create` again for a new snapshot. */
 export function perSnapshot<Value>(snapshot: () => ConfigSnapshot, create: (current: ConfigSnapshot) => Value): () => Value {
   let last: { readonly snapshot: ConfigSnapshot; readonly value: Value } | null = null;
   return () => {
@@ -83,7 +77,7 @@ function createSnapshot(config: Config, identities: CurrentConfigOptions['identi
   };
 }
 
-/** Returns all providers and all members of their pools. Providers are listed by name, and members by key. */
+/** Returns all providers by name, and all pool members by key. */
 function listConnections(providers: Config['providers']): Record<string, ProviderConfig> {
   const members = Object.values(providers).flatMap(({ name, members: all }) =>
     all.map((each) => [memberKey(name, each.member), each] as const),

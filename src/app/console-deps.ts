@@ -21,7 +21,7 @@ import type { Erasures } from './erasures.ts';
 import type { Learning } from './learning.ts';
 import type { EraseSubject, Memory } from './memory.ts';
 
-/** Everything that the areas of the console need. Each area picks what it uses. */
+/** The dependencies of all console areas, from which each area picks what it uses. */
 export interface ConsoleDeps {
   readonly snapshot: () => ConfigSnapshot;
   readonly readCounters: ReadCounters;
@@ -43,7 +43,6 @@ export interface ConsoleDeps {
   /** Runs a query after this process has stored its calls, so that people see the calls that they've just made. */
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
   readonly database: Database;
-  /** Does the same as `GET /status/peek`. */
   readonly getStatus: (caller: Caller) => Promise<StatusReport>;
   readonly clock: Clock;
   readonly logger: Logger;

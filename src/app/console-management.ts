@@ -45,7 +45,7 @@ export function managementAreas(
 ): readonly ConsoleRoute[] {
   const { snapshot, database, readStored, keyring, projects, people, audit, breakers, pools, readBreakers, clock } = deps;
   const { applications, contentRules } = projects;
-  /** The counters include calls that have only just ended, because we wait until those are stored. */
+  /** Wait until calls that have just ended are stored, so that the counters include them. */
   const readCounters: ReadCounters = (projectId, keys) => readStored(() => deps.readCounters(projectId, keys));
   const catalog = () => snapshot().catalog;
   const catalogFill = () => snapshot().config.catalogFill;

@@ -1,4 +1,3 @@
-/** Connects the console's memory pages to their modules. */
 import { createBatchRoutes } from '../console/batches/routes.ts';
 import { createConversationRoutes } from '../console/conversations/routes.ts';
 import type { EndUserDeps } from '../console/end-users/deps.ts';

@@ -1,5 +1,3 @@
-/** Connects the console's usage pages to their modules. */
-
 import { createCallListRoutes } from '../console/calls/call-list-page.ts';
 import { createCallPageRoutes } from '../console/calls/call-page.ts';
 import { createRefusedListRoutes } from '../console/calls/refused-list-page.ts';
@@ -20,9 +18,9 @@ import type { Analytics } from '../usage/analytics/analytics.ts';
 import type { ConsoleDeps } from './console-deps.ts';
 import { createReadSetup } from './project-setup.ts';
 
-/** Limits how much text of a call is shown on a page, because a prompt can have thousands of messages. */
+/** Limits how much text of a call is shown, because a prompt can have thousands of messages. */
 const textLimits = { maxMessages: 100, maxText: 20_000 };
-/** The maximum number of suggestions per filter. More would make the pages large. */
+/** The maximum number of suggestions per filter, because more would make the pages large. */
 const maxSuggestions = 200;
 
 export interface UsageAreasDeps

@@ -1,5 +1,3 @@
-/** Wires up the pages of the console. There's no logic here. */
-
 import { createAccountRoutes } from '../console/account/routes.ts';
 import { createFindRoutes } from '../console/find/routes.ts';
 import { createNavigation } from '../console/frame/nav.ts';
@@ -35,7 +33,7 @@ export function createConsole(deps: ConsoleDeps): ReturnType<typeof createConsol
   });
 }
 
-/** Lists the areas in the order in which the navigation shows them. */
+/** Lists the console's areas in the order of its navigation. */
 export function consoleRoutes(deps: ConsoleDeps): readonly ConsoleRoute[] {
   const analytics = createAnalytics(deps.database);
   const readCounters = createWindowCounters({ ...deps, analytics });

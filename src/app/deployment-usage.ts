@@ -12,10 +12,7 @@ interface DeploymentUsageDeps {
   readonly clock: Clock;
 }
 
-/**
- * The report contains at most this many keys and this many models. If there are more, we report the most expensive
- * ones.
- */
+/** Limits both the keys and the models in the report, starting with the most expensive ones. */
 const maxGroups = 1_000;
 
 export async function getDeploymentUsage({ database, projects, clock }: DeploymentUsageDeps): Promise<Record<string, unknown>> {

@@ -1,4 +1,4 @@
-/** Connects durable work to the modules that implement its activities, and to those that re-enqueue unfinished work. */
+/** Connects durable work to the modules that implement its activities or re-enqueue unfinished work. */
 import { type ActivityDeps, createActivities } from '../../activities/create-activities.ts';
 import type { Activities } from '../../workflows/contract.ts';
 import { cacheDirectory } from '../config/cache-directory.ts';
@@ -33,7 +33,7 @@ export async function loadWorkerSdk(): Promise<void> {
   await importWorkerSdk();
 }
 
-/** A reload can change the payload keys, so the returned function always returns the current ones. */
+/** Returns a function for the current payload keys, which a reload can change. */
 function createPayloadKeys(snapshot: () => ConfigSnapshot): () => readonly Uint8Array[] {
   let source: readonly string[] = [];
   let keys: readonly Uint8Array[] = [];

@@ -1,4 +1,4 @@
-/** Collects from several modules what is stored about an end user. */
+/** Collects what several modules have stored about an end user. */
 import { hashSubjectHex } from '../core/subject.ts';
 import type { Queries } from '../db/database.ts';
 import type { EndUserInventory } from '../http/routes/provision/end-user-routes.ts';

@@ -1,6 +1,6 @@
 /**
- * Connects erasure to the modules that store a subject's data. The listener clears the caches of this process, the
- * activities are for the erasure workflow, and the routes are for the API.
+ * Connects erasures to the modules that store data of subjects: a listener that clears the caches of this process, the
+ * activities of the erasure workflow, and the API's routes.
  */
 import type { Database } from '../db/database.ts';
 import type { ErasureReports } from '../http/routes/provision/report-routes.ts';
@@ -34,7 +34,7 @@ export function createErasures(deps: ErasureDeps) {
       purgeCache: responseCache.invalidateSubject,
       redactInFlight: journal.redactSubject,
       async drainJournals(tombstones) {
-        // Start with the journals of dead processes, because their records are older than any tombstone.
+        // Recover the journals of dead processes first, because their records are older than any tombstone.
         await recovery.recover();
         const isClear = await drain.drainAndDelete();
         // Search the quarantine last, because the drain may have just moved records there.

@@ -1,12 +1,12 @@
 /**
- * Gives the operator access to a new, empty service. We create the first key and let the first person sign in.
+ * Creates the first key and a way to sign in for the operator of a new, empty service.
  */
 import type { Keyring } from '../keys/keyring.ts';
 import type { People } from '../people/people.ts';
 import { signInLinkUrl } from '../people/sign-in-links.ts';
 import type { Projects } from '../projects/projects.ts';
 
-/** If our output may end up in a log, we only show the command that prints a sign-in link. */
+/** A sign-in link, or the command that prints one if our output may end up in a log. */
 export type FirstSignIn = { readonly kind: 'link'; readonly url: string } | { readonly kind: 'command' };
 
 export interface FirstAccess {
@@ -15,8 +15,8 @@ export interface FirstAccess {
    */
   issueFirstKey(): Promise<string | null>;
   /**
-   * Tells how the first person can sign in. It's either a link or, if we aren't allowed to show one, the command that
-   * prints it. Returns null if somebody already has an account.
+   * Returns a sign-in link for the first person, or the command that prints one if `mayShowLink` is false. Returns null
+   * if somebody already has an account.
    */
   prepareFirstSignIn(options: { origin: string; mayShowLink: boolean }): Promise<FirstSignIn | null>;
 }

@@ -24,9 +24,9 @@ interface LearningDeps {
 }
 
 /**
- * Tells learning batches that the settings have changed, since that may be what they were waiting for. If `projectId`
- * is null, the batches of all projects are told. We do this in the background, and it's best effort. A batch that
- * doesn't get the signal notices the change on its next retry.
+ * Signals learning batches that settings have changed, because they may have been waiting for that. A `projectId` of
+ * null stands for all projects. This runs in the background and is best effort, since batches that miss the signal
+ * notice the change on their next retry.
  */
 export function signalWaitingBatches(database: Database, logger: Logger, projectId: string | null): void {
   const signalling = projectId === null ? signalAllBatches(database) : database.transaction((tx) => signalBatches(tx, projectId));
@@ -49,10 +49,8 @@ export function createLearning({ database, clock, model, retry, uiUrl, logger }:
       replayBatches: async (projectId: string) => (await replayProject(database, projectId, 'failed')).length,
     },
     remember,
-    /** Returns true if any of the project's memory tiers has a model. */
     hasModel: (projectId: string) => model.hasRoute(projectId, 'extract'),
     batches: createBatches({ database, uiUrl }),
-    /** Finds and closes batches whose runs have ended in Temporal. */
     batchRuns: createBatchRuns({ database, clock, logger }),
   };
 }

@@ -48,7 +48,7 @@ export function createMediaHandlers({ snapshot, database, httpClient, recordRefu
     activities: { pollVideo: poller.pollForWorkflow },
   };
 
-  /** A call keeps these dependencies until it ends, even if the configuration is reloaded. */
+  /** The dependencies of a call, which stay the same until it ends even if the configuration is reloaded. */
   function depsOfCall(): MediaRouteDeps {
     const {
       catalog,
@@ -68,14 +68,14 @@ export function createMediaHandlers({ snapshot, database, httpClient, recordRefu
     };
   }
 
-  /** Lists the video providers. The default provider comes first. */
+  /** Lists the video providers, with the default provider first. */
   function listVideoProviders(): readonly MediaProvider[] {
     const { catalog, mediaProviders } = snapshot();
     const { media, served } = catalog;
     const all = [...mediaProviders]
       .filter(([, { name, dialect }]) => dialect === 'gemini' && served.get(name)?.includes('video'))
-      // The `name` of a pool member is that of its provider. Stored videos need to know the member, so we use its key
-      // as the name.
+      // Use the key of a pool member as its name (normally the provider's name), because stored videos have to identify
+      // the member.
       .map(([key, provider]) => (key === provider.name ? provider : { ...provider, name: key }));
     return all.toSorted(
       (one, other) => Number(other.name === media.video.defaultProvider) - Number(one.name === media.video.defaultProvider),

@@ -38,7 +38,7 @@ interface MemoryDeps {
   readonly recallDeadlineMs: () => number;
 }
 
-/** How long background work waits for embeddings. We can afford to wait this long, because there's no caller. */
+/** How long background work waits for embeddings. It's generous because no caller is waiting. */
 const backgroundTimeoutMs = 60_000;
 
 /** How long a search waits for the embedding of its query, and then for the database. */
@@ -48,8 +48,8 @@ export function createMemory({ database, clock, logger, embedder, reranker, find
   const search = createSearch({ database });
   const settings = createMemorySettings({ database, clock, logger });
   /**
-   * Embeds a text on behalf of a caller. If this is for one of the caller's calls, set `isExemptFromCallCeiling` so
-   * that it isn't counted as another call. Returns null if the project has no route for embeddings.
+   * Embeds a text on behalf of a caller. Set `isExemptFromCallCeiling` if it's for a call that has already been
+   * counted. Returns null if the project has no route for embeddings.
    */
   const embedFor =
     (caller: Caller, limitMs: number, forCall: { readonly isExemptFromCallCeiling?: true } = {}): EmbedText =>
@@ -115,12 +115,13 @@ export function createMemory({ database, clock, logger, embedder, reranker, find
   };
 }
 
-/** Erases a subject from the database, and from the caches and running calls of this process. */
 export type EraseSubject = (request: EraseRequest) => Promise<ErasureSummary>;
 
 interface EraserDeps {
   readonly memory: Memory;
-  /** Applies an erasure to the caches and running calls of this process without waiting for the notification. */
+  /**
+   * Clears an erased subject from the caches and running calls of this process, without waiting for the notification.
+   */
   readonly applyErasure: (erasure: Erasure) => LocalPurge;
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
 }

@@ -1,5 +1,3 @@
-/** Collects this process's metrics from the modules that `app.ts` has created. */
-
 import type { SettledCall } from '../core/call.ts';
 import type { Database } from '../db/database.ts';
 import type { Breakers } from '../failover/breaker.ts';
@@ -34,14 +32,14 @@ interface MetricsDeps {
   readonly httpClient: VendorHttpClient;
   readonly bodyMemory: BodyMemory;
   readonly identities: Pick<Identities, 'states'>;
-  /** Returns null if durable work is turned off or hasn't started yet. */
+  /** Null if durable work is turned off or hasn't started yet. */
   readonly durable: () => Durable | null;
-  /** Returns null if the local embedder isn't used. */
+  /** Null if the local embedder isn't used. */
   readonly isLocalEmbedderReady: () => boolean | null;
   readonly database: Database;
   /**
-   * Has its own connections to the same database, so that metrics about stored data don't slow down anything else. Null
-   * if these metrics are exported by a different process.
+   * Separate connections for metrics about stored data, so that they don't slow down anything else. Null if another
+   * process exports these metrics.
    */
   readonly stateDatabase: Database | null;
   readonly dataDir: string;
@@ -119,8 +117,8 @@ function readVendors({ snapshot, breakers, pools, contentWaits, httpClient, iden
 }
 
 /**
- * Returns the circuit breaker key and the metric labels of each member of a pool. A provider without a pool counts as
- * its only member.
+ * Returns the circuit breaker keys and metric labels of all pool members. A provider without a pool counts as its own
+ * only member.
  */
 function poolLabels({ pools }: Catalog, provider: string) {
   const members = pools.get(provider)?.members;
@@ -165,7 +163,7 @@ function readTaskQueue(work: Durable | null): MetricValues {
   };
 }
 
-/** Calls `onSettled` whenever a call ends, no matter which route it came from. */
+/** Wraps the journal so that `onSettled` is called whenever a call of any route ends. */
 export function observeSettled(journal: Journal, onSettled: (call: SettledCall) => void): Journal {
   return {
     ...journal,

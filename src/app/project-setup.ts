@@ -1,4 +1,4 @@
-/** Finds out which of the console's first steps are already done for a project. */
+/** Finds out which of the console's first steps a project has already completed. */
 import type { ProjectSetup } from '../console/overview/getting-started.ts';
 import type { Database } from '../db/database.ts';
 import { hasMemories } from '../memory/items/has-memories.ts';

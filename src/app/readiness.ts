@@ -14,7 +14,7 @@ import type { Identities } from '../vendors/identity/identities.ts';
 export interface ReadinessDeps {
   readonly isWorker: boolean;
   readonly isStopping: () => boolean;
-  /** Returns reasons that only other modules know about, e.g. that we haven't reached the database yet. */
+  /** Returns reasons that only other modules know, e.g. that we haven't reached the database yet. */
   readonly startupBlockers: () => readonly string[];
   readonly journal: Pick<Journal, 'state'>;
   readonly keyring: Pick<Keyring, 'canFind'>;
@@ -23,7 +23,6 @@ export interface ReadinessDeps {
   readonly isDatabaseDown: () => boolean;
   /** Returns the reasons why durable work is currently paused, if any. */
   readonly durableWaitReasons: () => readonly string[];
-  /** Lists dead processes that still hold leases. */
   readonly listLeaseholders: () => readonly string[];
   readonly identityStates: Identities['states'];
 }
@@ -48,10 +47,10 @@ export function createReadiness(deps: ReadinessDeps): HealthDeps {
     return obstacle === null ? [] : [`the journal cannot be written: ${obstacle.summary} (${obstacle.detail})`];
   };
 
-  /** A worker can't do anything without the database and Temporal. */
+  /** A worker isn't ready without both the database and Temporal. */
   const workerReasons = (): string[] => [...(isDatabaseDown() ? ['the database is unavailable'] : []), ...durableWaitReasons()];
 
-  /** Returns the reasons, if any, why every call would currently be answered with 503. */
+  /** Returns the reasons why every call would currently get a 503. Empty if calls can succeed. */
   const callReasons = async (): Promise<string[]> => [
     ...((await keyring.canFind()) ? [] : ['virtual keys cannot be read: the database is unavailable and no key is cached']),
     ...(admission.isRefusing() ? ['ceilings cannot be checked: the database is unavailable and on_budget_store_down is refuse'] : []),
@@ -65,8 +64,8 @@ export function createReadiness(deps: ReadinessDeps): HealthDeps {
         ...(isStopping() ? ['the process is stopping'] : []),
         ...blockers,
         ...journalReasons(),
-        // For an API process, these aren't reasons to be unready. Calls don't need durable work, and if their keys are
-        // cached they don't need the database either.
+        // API processes don't become unready for a worker's reasons. Calls don't need durable work, and with cached
+        // keys they don't need the database either.
         ...(isWorker ? workerReasons() : blockers.length > 0 ? [] : await callReasons()),
       ];
     },

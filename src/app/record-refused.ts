@@ -1,10 +1,9 @@
-/** Records the calls that a handler refuses. */
 import type { Call, MediaCall } from '../core/call.ts';
 import type { RecordRefusal } from '../usage/refusals/recorder.ts';
 
 /**
- * Wraps a call handler so that it records the calls that it refuses, including the gateway's own. Requests that a route
- * refuses before there's a call never get here, so the route has to record those itself.
+ * Wraps a call handler to record the calls that it refuses, including the gateway's own. Routes have to record requests
+ * that they refuse before there's a call.
  */
 export function recordRefused<Handled extends Call | MediaCall, Rest extends readonly unknown[], Result>(
   recordRefusal: RecordRefusal,

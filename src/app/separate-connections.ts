@@ -1,9 +1,9 @@
-/** Gives separate database connections to parts of the gateway that shouldn't have to wait for others. */
+/** Gives parts of the gateway separate database connections, so that they don't wait for each other. */
 import type { Database } from '../db/database.ts';
 
 /**
- * The connection pools besides the main one. With them, admission and the routes that clients poll don't have to queue
- * behind other statements, and the polling doesn't hold up admission.
+ * The connection pools besides the main one. Admission and frequently polled routes don't queue behind other statements
+ * this way, and polling doesn't hold up admission.
  */
 const connectionsOf = {
   admission: { name: 'admission', maxConnections: 4, statementTimeoutMs: 5_000 },
@@ -12,8 +12,8 @@ const connectionsOf = {
 } as const;
 
 /**
- * Opens a separate connection pool for this use. An embedded database only has a single session, so in that case we
- * return the database itself.
+ * Opens a connection pool for this use. Returns the database itself if it's embedded, because that only has one
+ * session.
  */
 export function separateConnections(database: Database, use: keyof typeof connectionsOf): Database {
   return database.separate?.(connectionsOf[use]) ?? database;

@@ -22,18 +22,18 @@ export function createStoreBatch(
 ): (tx: Queries, batch: readonly SettledCall[]) => Promise<void> {
   const reader = createPromptReader(masker, knownPrompts);
   return async (tx, batch) => {
-    // Do this first, so that the following steps don't see erased data. No erasure can begin in the meantime, because
+    // Redact first, so that the following steps don't see erased data. No erasure can begin in the meantime, because
     // the caller holds a shared lock on the project.
     const calls = await redactErased(tx, batch);
     const stored = await storeCalls(tx, calls);
-    // Videos can get a new cost here, so do this before we count the cost against ceilings.
+    // Correct the cost of videos before it's counted against ceilings.
     const videos = stored.flatMap(({ metadata }) => (metadata.route === 'video' ? [metadata.id] : []));
     await correctCalls(tx, await lockCorrections(tx, videos));
     await recordAndCount(tx, stored, reader);
   };
 }
 
-/** How many times we try to get all counters without waiting for one that is locked. */
+/** How often we try to lock all counters before we wait for one that's locked. */
 const maxAttempts = 3;
 
 /**

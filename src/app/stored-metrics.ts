@@ -29,15 +29,15 @@ const maxAgeMs = 10_000;
 const timeoutMs = 2_000;
 
 /**
- * Returns a function that reads the metrics, or returns the previous values if they're less than ten seconds old. It
- * never rejects. If the database fails or doesn't respond in time, it returns nothing but `databaseUp: 0`.
+ * Returns a function that reads the metrics, or returns values that are less than ten seconds old. Never rejects. If
+ * the database fails or takes too long, the only value is `databaseUp: 0`.
  */
 export function createStoredMetrics({ database, dataDir, idleMs, logger }: StoredMetricsOptions): () => Promise<MetricValues> {
   let last: { readonly values: MetricValues; readonly readAt: number } | null = null;
   let reading: Promise<MetricValues> | null = null;
 
   const read = async (): Promise<MetricValues> => {
-    // These counts have nothing to do with each other, so they don't have to come from the same snapshot.
+    // The counts are independent, so they don't need a common snapshot.
     const values = { ...(await readTables(database, idleMs())), quarantinedRecords: await countQuarantined(dataDir), databaseUp: 1 };
     last = { values, readAt: performance.now() };
     return values;
@@ -56,11 +56,11 @@ export function createStoredMetrics({ database, dataDir, idleMs, logger }: Store
   };
 }
 
-/** How much work is waiting in the database, and other counts that operators should watch. */
+/** How much work is waiting in the database, and other numbers that operators should watch. */
 export interface StoredWork {
   readonly outbox: { readonly due: number; readonly rejected: number; readonly lagMs: number };
   readonly batches: { readonly running: number; readonly failing: number; readonly failed: number; readonly stopped: number };
-  /** How long the oldest message has been waiting to be learned. */
+  /** The age of the oldest message that hasn't been learned yet. */
   readonly learningLagMs: number;
   readonly conversationsKept: number;
   /** Exact up to 10,000, and an estimate above that. */
@@ -88,7 +88,7 @@ async function readTables(queries: Queries, idleMs: number): Promise<MetricValue
     ...counts,
     outboxRows: samplesBy('state', { due: outbox.due, rejected: outbox.rejected }),
     outboxLag: outbox.lagMs / 1_000,
-    // The label for failed batches is `parked`, because existing dashboards use it.
+    // Failed batches are labeled `parked`, because existing dashboards use this label.
     learningBatches: samplesBy('state', { running, failing, parked: failed, stopped }),
     learningLag: learningLagMs / 1_000,
     ceilings: limitedScopes.flatMap(([scope, ceiling]) => {
@@ -98,10 +98,7 @@ async function readTables(queries: Queries, idleMs: number): Promise<MetricValue
   };
 }
 
-/**
- * The ceilings that have metrics. We list them here so that each metric exists from the start, even if there hasn't
- * been a call yet.
- */
+/** List all ceilings with metrics, so that each metric exists before the first call. */
 const limitedScopes = [
   ['key', 'calls'],
   ['key', 'cost'],

@@ -16,10 +16,7 @@ interface WorkReaderDeps {
 
 const timeoutMs = 5_000;
 
-/**
- * Returns a function that reads the waiting work. The result is null if the database fails or takes longer than five
- * seconds.
- */
+/** Resolves to null if the database fails or takes longer than five seconds. */
 export function createWorkReader({ database, snapshot, dataDir, logger }: WorkReaderDeps): () => Promise<WaitingWork | null> {
   const read = async (): Promise<WaitingWork> => {
     const { outbox, batches, learningLagMs, ...counts } = await readStoredWork(database, snapshot().config.memory.idleMs);

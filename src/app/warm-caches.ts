@@ -21,7 +21,7 @@ interface WarmCachesDeps {
   readonly logger: Logger;
 }
 
-/** A quarter of the caches' capacity. If we loaded more, we might evict keys that are in use. */
+/** A quarter of the caches' capacity, so that warming doesn't evict keys that are in use. */
 const maxKeys = 5_000;
 const intervalMs = 15_000;
 
@@ -29,7 +29,7 @@ export function createCacheWarmer({ database, keyring, projects, memorySettings,
   return createBackgroundLoop({
     async run() {
       const recent = await listRecentKeys(database, { since: new Date(clock.now() - hourMs), limit: maxKeys });
-      // If only a few keys have been used recently, fill up with the newest ones.
+      // If few keys have been used recently, add the newest ones.
       const newest = await keyring.listNewest(maxKeys - recent.length);
       const keys = [...recent, ...newest];
       const projectIds = [...new Set(keys.map(({ projectId }) => projectId))];

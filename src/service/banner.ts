@@ -1,22 +1,18 @@
 /**
- * Formats the text that `npm start` prints once the service is up. It contains everything that you need for a first
- * call.
+ * Formats the text that `npm start` prints when the service is up, with everything that you need for a first call.
  */
 
 import type { FirstSignIn } from '../app/first-access.ts';
 
 export interface BannerFacts {
   readonly url: string;
-  /** The scheme and host that browsers use to reach the gateway. */
+  /** The scheme and host under which browsers reach the gateway. */
   readonly origin: string;
-  /**
-   * The secret of the first key. We only know it if we've just created the key, so this is null after the first start.
-   */
+  /** The secret of the first key, which is only known when the key has just been created. Null on later starts. */
   readonly firstKey: string | null;
-  /** Null if somebody already has an account. */
   readonly firstSignIn: FirstSignIn | null;
   readonly dataDir: string;
-  /** Says how memory is searched at the moment, e.g. `by text only: no embeddings are configured`. */
+  /** How memory is searched, e.g. `by text only: no embeddings are configured`. */
   readonly memorySearch: string;
   readonly demo: boolean;
 }
@@ -38,7 +34,7 @@ export function formatBanner({ url, origin, firstKey, firstSignIn, dataDir, memo
   return `${lines.join('\n')}\n`;
 }
 
-/** Formats the command as a single line that you can paste into any shell. */
+/** Formats a command that you can paste into any shell. */
 function curlLine(url: string, key: string): string {
   const body = JSON.stringify({ model: 'standard', stream: true, messages: [{ role: 'user', content: 'Hello, gateway!' }] });
   return `curl -N ${url}/v1/chat/completions -H 'authorization: Bearer ${key}' -H 'content-type: application/json' -d '${body}'`;

@@ -7,25 +7,20 @@
 import { withTimeout } from '../core/time-limit.ts';
 import { type MetricFamily, renderFamilies, samplesBy, sumCounters, toFamilies } from '../observability/metrics/families.ts';
 
-/** The parent's connection to a process that it collects metrics from. */
 export interface MetricsSource {
-  /** Asks the process for its metrics. When they arrive, call `receive` with this id. */
+  /** Asks a process for its metrics. When they arrive, call `receive` with this id. */
   request(id: number): void;
 }
 
 export interface ClusterMetrics {
-  /**
-   * Starts to collect metrics from a process. Pass the process's responses to `receive`, and call `remove` when it has
-   * exited.
-   */
+  /** Adds a process. Pass its responses to `receive`, and call `remove` when it has exited. */
   add(source: MetricsSource): { receive(id: number, families: readonly MetricFamily[]): void; remove(): void };
-  /** Returns the metrics of all processes. Takes at most two seconds. */
+  /** Returns the metrics of all processes within two seconds. */
   read(): Promise<string>;
 }
 
 interface ChildProcess {
   readonly source: MetricsSource;
-  /** The last metrics that we received from the process. */
   last: readonly MetricFamily[];
   readonly waiting: Map<number, () => void>;
 }
@@ -34,11 +29,10 @@ const timeoutMs = 2_000;
 
 export function createClusterMetrics(): ClusterMetrics {
   const children = new Set<ChildProcess>();
-  /** The totals of processes that have exited. Gauges aren't included. */
+  /** The counters of processes that have exited. Gauges aren't included. */
   let retired: readonly MetricFamily[] = [];
   let requests = 0;
 
-  /** Returns false if the process doesn't respond in time. */
   const ask = async (child: ChildProcess, id: number): Promise<boolean> => {
     const { promise, resolve } = Promise.withResolvers<boolean>();
     child.waiting.set(id, () => resolve(true));
@@ -48,7 +42,7 @@ export function createClusterMetrics(): ClusterMetrics {
     return hasResponded;
   };
 
-  /** If several processes exit at the same time, we add their totals one after the other. */
+  /** If several processes exit at the same time, their totals are added one after the other. */
   let retiring: Promise<void> = Promise.resolve();
   const retire = (child: ChildProcess): void => {
     children.delete(child);
@@ -76,7 +70,7 @@ export function createClusterMetrics(): ClusterMetrics {
       const asked = [...children];
       const responded = await Promise.all(asked.map((child) => ask(child, id)));
       await retiring;
-      // A process may have exited while we were waiting. Its totals are in `retired` now, so don't count them twice.
+      // Skip processes that have exited in the meantime. Their totals are already in `retired`.
       const present = asked
         .map((child, index) => ({ child, isCurrent: responded[index] === true }))
         .filter(({ child }) => children.has(child));

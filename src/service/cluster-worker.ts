@@ -1,5 +1,5 @@
 /**
- * Connects an API process to the parent of its cluster (cluster.ts), keeps what the parent sends, and reports back to
+ * Connects an API process to the parent of its cluster (cluster.ts). Keeps what the parent sends, and reports back to
  * it.
  */
 import cluster from 'node:cluster';
@@ -11,30 +11,24 @@ import { StartError } from './start-error.ts';
 
 export interface ClusterWorker {
   readonly slot: number;
-  /** One process of the cluster is the leader. It does whatever should only be done once, e.g. run durable work. */
+  /** True for the one process of the cluster that does what should only be done once, e.g. durable work. */
   readonly isLeader: boolean;
   readonly isFirst: boolean;
   configFile(): Omit<ConfigFileSnapshot, 'demoUrl' | 'localEmbedder'>;
   demoUrl(): string | null;
   localEmbedder(): ConfigFileSnapshot['localEmbedder'];
   /**
-   * Calls `change` whenever the cluster's embedder becomes ready or unavailable. If the embedder is already ready,
-   * `change` is called right away.
+   * Calls `change` whenever the cluster's embedder becomes ready or unavailable, and right away if it's already ready.
    */
   onEmbedderChange(change: (isReady: boolean) => void): void;
-  /** Calls `reload` whenever the parent sends a new configuration. */
   onReload(reload: () => void): void;
-  /** Tells the parent that this process serves calls. */
   reportListening(url: string): void;
-  /** Sets the function that collects the metrics of this process for the parent. */
   onCollectMetrics(collect: () => Promise<readonly MetricFamily[]>): void;
   /** Returns the metrics of all processes. Rejects if the parent doesn't respond. */
   readMetrics(): Promise<string>;
 }
 
-/**
- * How long we wait for the parent's response. This has to be longer than the parent's own timeout (cluster-metrics.ts).
- */
+/** Longer than the parent's own timeout for collecting metrics (cluster-metrics.ts). */
 const readTimeoutMs = 5_000;
 
 /**
@@ -46,7 +40,8 @@ export async function joinCluster(onParentExit: () => void): Promise<ClusterWork
   const { worker } = cluster;
   if (!worker || !process.connected)
     throw new StartError('gateway member is an internal command; start and serve run it if GATEWAY_API_PROCESSES is above 1');
-  // By default, Node exits a worker when its parent dies. We have to finish and settle running calls first.
+  // By default, Node exits a worker when its parent dies. Prevent this, because we have to finish and settle running
+  // calls first.
   worker.exitedAfterDisconnect = true;
   const started = Promise.withResolvers<Extract<ParentMessage, { kind: 'begin' }> | null>();
   let snapshot: ConfigFileSnapshot = { fileText: null, fileName: '', secrets: noSecretFiles, demoUrl: null, localEmbedder: null };
@@ -58,7 +53,7 @@ export async function joinCluster(onParentExit: () => void): Promise<ClusterWork
   const reads = new Map<number, (text: string) => void>();
   let lastRead = 0;
   const send = (message: WorkerMessage): void => {
-    // If we're disconnected, the parent has exited, and `onParentExit` takes care of that.
+    // If the channel is closed, the parent has exited, which `onParentExit` handles.
     if (process.connected) process.send?.(message, () => undefined);
   };
   process.on('message', (data: unknown) => {
@@ -76,7 +71,7 @@ export async function joinCluster(onParentExit: () => void): Promise<ClusterWork
         isEmbedderReady = message.isReady;
         return changeEmbedder(isEmbedderReady);
       case 'collect metrics':
-        // If we can't collect our metrics, we don't respond, and the parent uses the previous ones.
+        // Don't respond if collecting fails. The parent then uses our previous metrics.
         return void collect().then(
           (families) => send({ kind: 'collected', id: message.id, families }),
           () => undefined,
@@ -91,7 +86,7 @@ export async function joinCluster(onParentExit: () => void): Promise<ClusterWork
   });
   const first = await started.promise;
   if (first === null) throw new StartError('the process that started this one has exited');
-  // Without this, the channel would keep the event loop alive, and the process wouldn't exit after it has stopped.
+  // Unref the channel, because it would keep a stopped process alive.
   process.channel?.unref();
   const { place: slot, isFirst } = first;
   return {

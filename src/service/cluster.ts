@@ -46,16 +46,16 @@ export const heapFlags = ['--min-semi-space-size=16', '--external-memory-account
 
 const main = fileURLToPath(new URL('../main.ts', import.meta.url));
 /**
- * How long a process may take to shut down in addition to the stop delay and the time for running calls. Its other
- * timeouts add up to less than this.
+ * How long a process may take to shut down, on top of the stop delay and the time for running calls. Longer than the
+ * sum of its other timeouts.
  */
 const otherStopTimeoutsMs = 25_000;
 const maxStartAttempts = 5;
 const backoff = { initialMs: 500, maxMs: 15_000 };
-/** A process that has lived this long counts as healthy, so we start again with the shortest delay if it dies. */
+/** A process counts as healthy after this time. If it dies later, the restart delays begin with the shortest one. */
 const healthyAfterMs = 60_000;
 const maxLineLength = 1_048_576;
-/** How much of a process's standard error we keep, to report why it exited. */
+/** How much of a process's standard error is kept to report why it exited. */
 const maxReasonLength = 4_096;
 
 interface ProcessExit {
@@ -66,7 +66,7 @@ interface ProcessExit {
 
 interface ApiProcess {
   readonly worker: Worker;
-  /** Resolves to the URL of the process, or to null if it exits before it's listening. */
+  /** Resolves to the URL of the process, or to null if it exits before it listens. */
   readonly listening: Promise<string | null>;
   readonly exited: Promise<ProcessExit>;
 }
@@ -78,7 +78,7 @@ export interface ClusterOptions {
   readonly host: ServiceHost;
 }
 
-/** Runs the cluster until the process is asked to stop. Throws StartError if the cluster can't start or continue. */
+/** Runs until the process is asked to stop. Throws StartError if the cluster can't start or continue. */
 export async function runCluster({ role, source, config, host }: ClusterOptions): Promise<void> {
   if (!cluster.isPrimary) throw new StartError('GATEWAY_API_PROCESSES: must be 1 if another Node.js cluster runs the gateway');
   const output = standardOutput();
@@ -101,10 +101,7 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
   const metrics = createClusterMetrics();
   let address = '';
   let unpublishAddress = async (): Promise<void> => undefined;
-  /**
-   * Aborted when the cluster decides to stop on its own. After that, or after `host.stopping`, we don't replace
-   * processes that exit.
-   */
+  /** Aborted when the cluster stops on its own. After this or `host.stopping`, exited processes aren't replaced. */
   const closing = new AbortController();
   const stopSignal = AbortSignal.any([host.stopping, closing.signal]);
 
@@ -113,15 +110,14 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
   cluster.schedulingPolicy = cluster.SCHED_RR;
 
   const startInSlot = async (slot: number, isFirst = false): Promise<ApiProcess> => {
-    // The output of the processes is a pipe, so they can't detect a terminal themselves.
+    // The processes write to a pipe, so they can't detect a terminal themselves.
     const env = { LOG_FORMAT: resolveLogFormat(config.server.logFormat) };
     const apiProcess = startApiProcess({ slot, isFirst, env, snapshot, output, metrics, writeError: host.writeError });
     processes.set(slot, apiProcess);
     if (isEmbedderReady) sendMessage(apiProcess.worker, { kind: 'embedder', isReady: true });
     const url = await apiProcess.listening;
     if (url !== null && url !== address) {
-      // We can also get a new address later on: if `PORT` is 0 and all processes have died, their replacements share a
-      // different port.
+      // The address can change if `PORT` is 0 and all processes have died, because the replacements get a new port.
       address = url;
       await unpublishAddress();
       unpublishAddress = await wrapStartError(`cannot write ${dataDir}/addresses`, publishAddress(dataDir, url));
@@ -129,7 +125,7 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
     return apiProcess;
   };
 
-  /** Replaces the process in a slot whenever it dies. Rejects if this fails too often. */
+  /** Replaces the process in a slot whenever it dies. Rejects after too many failures. */
   const superviseSlot = async (slot: number, first: ApiProcess): Promise<void> => {
     let apiProcess = first;
     let failures = 0;
@@ -165,9 +161,8 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
     for (const { worker } of processes.values()) worker.process.kill('SIGTERM');
   };
   host.stopping.addEventListener('abort', terminateAll, { once: true });
-  // We get here after a second signal, on which the parent exits at once (main.ts). Pass the signal on, so that the
-  // other processes do the same. If the parent exits for a different reason, this is their first signal, and they shut
-  // down in order.
+  // A second signal makes the parent exit at once (main.ts), so pass it on to make the processes exit as well. If the
+  // parent exits for another reason, it's their first signal and they shut down in order.
   process.once('exit', terminateAll);
   let stopMetricsServer = async (): Promise<void> => undefined;
   try {
@@ -219,7 +214,7 @@ function startApiProcess({ slot, isFirst, env, snapshot, output, metrics, writeE
   const worker = cluster.fork(env);
   let stderrText = '';
   let isListening = false;
-  // We couldn't fork. Node emits `close` after this.
+  // Node couldn't fork the process, and emits `close` after this.
   worker.on('error', (error) => {
     stderrText += `${error}\n`;
   });
@@ -232,7 +227,7 @@ function startApiProcess({ slot, isFirst, env, snapshot, output, metrics, writeE
   sendMessage(worker, { kind: 'begin', place: slot, isFirst, basis: snapshot });
   const ownMetrics = metrics.add({ request: (id) => sendMessage(worker, { kind: 'collect metrics', id }) });
   worker.process.once('exit', ownMetrics.remove);
-  // Unlike `exit`, `close` comes after all of the process's output has been read.
+  // Unlike `exit`, `close` comes after all output of the process has been read.
   const exited = new Promise<ProcessExit>((done) => {
     worker.process.once('close', (code, signal) => {
       done({
@@ -265,7 +260,7 @@ function startApiProcess({ slot, isFirst, env, snapshot, output, metrics, writeE
   return { worker, exited, listening: Promise.race([listening, exited.then(() => null)]) };
 }
 
-/** Copies the output line by line, since several processes share it. */
+/** Copies whole lines, because several processes share the output. */
 function forwardLines(source: Readable, output: LogOutput): void {
   let rest = '';
   source.setEncoding('utf8').on('data', (text: string) => {
@@ -278,19 +273,19 @@ function forwardLines(source: Readable, output: LogOutput): void {
 }
 
 /**
- * Finds out from a process's standard error why it exited. This is either the sentence that main.ts printed, or an
- * uncaught error. Returns null if there is neither.
+ * Returns why a process exited, according to its standard error: the sentence that main.ts prints, or an uncaught
+ * error. Null if there's neither.
  */
 function findExitReason(stderrText: string): string | null {
   return /^gateway: (.+)$/m.exec(stderrText)?.[1] ?? /^\w*Error\b.*$/m.exec(stderrText)?.[0] ?? null;
 }
 
 function sendMessage({ process: child }: Worker, message: ParentMessage): void {
-  // A process that has disconnected is about to exit. The `exit` handler does the rest.
+  // A disconnected process is about to exit, and the `exit` handler does the rest.
   if (child.connected) child.send(message, () => undefined);
 }
 
-/** Waits for a process that is stopping, and kills it after the timeout. */
+/** Waits for a stopping process to exit, and kills it after the timeout. */
 async function waitForExit({ worker, exited }: ApiProcess, timeoutMs: number): Promise<void> {
   const timer = setTimeout(() => worker.process.kill('SIGKILL'), timeoutMs);
   await exited;

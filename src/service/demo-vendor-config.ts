@@ -1,4 +1,3 @@
-/** Adds the demo vendor to configurations without providers. */
 import type { Config } from '../config/config.ts';
 import { demoConfig } from '../config/load.ts';
 import type { DemoVendor } from '../demo-vendor/server.ts';
@@ -7,7 +6,7 @@ export function createSharedDemoVendor() {
   let vendor: Promise<DemoVendor> | null = null;
   return {
     /**
-     * Returns the URL of the demo vendor, which we start on the first call. Returns null if the configuration has
+     * Returns the URL of the demo vendor and starts it on the first call. Returns null if the configuration has
      * providers.
      */
     async urlFor(config: Config): Promise<string | null> {
@@ -21,7 +20,7 @@ export function createSharedDemoVendor() {
   };
 }
 
-/** Returns the configuration with the demo vendor at `demoUrl` as its provider, if it needs the demo vendor. */
+/** Adds the demo vendor as a provider if `demoUrl` isn't null. */
 export function withDemoVendor(config: Config, demoUrl: string | null): Config {
   return config.demo && demoUrl !== null ? demoConfig(config, demoUrl) : config;
 }

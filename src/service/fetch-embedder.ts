@@ -13,13 +13,13 @@ import type { ServiceHost } from './service-host.ts';
 import { StartError } from './start-error.ts';
 
 interface FetchRequest {
-  /** The folder for the files. If this is null, they're stored in the cache directory. */
+  /** The folder for the files. Null for the cache directory. */
   readonly folder: string | null;
-  /** The model to download. If this is null, it's the default model. */
+  /** The model to download. Null for the default model. */
   readonly model: string | null;
 }
 
-/** Throws StartError. */
+/** Downloads the files of an embedding model. Throws StartError. */
 export async function fetchEmbedder({ folder, model }: FetchRequest, { env, stopping, write }: ServiceHost): Promise<void> {
   const chosen = localModels.find((name) => name === (model ?? defaultLocalModel));
   if (chosen === undefined) throw new StartError(`--model must be one of ${localModels.join(', ')}`);

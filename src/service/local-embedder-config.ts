@@ -11,7 +11,9 @@ interface SharedEmbedderOptions {
   readonly env: Environment;
   readonly logger: Logger;
   readonly onChange: (isReady: boolean) => void;
-  /** How long an embedder keeps running after a reload that no longer uses it. Running calls may still need it. */
+  /**
+   * How long an embedder keeps running after a reload that no longer uses it, because running calls may still need it.
+   */
   readonly stopDelayMs?: number;
 }
 
@@ -31,9 +33,8 @@ export type SharedLocalEmbedder = ReturnType<typeof createSharedLocalEmbedder>;
 
 export function createSharedLocalEmbedder({ env, logger, onChange, stopDelayMs = 120_000 }: SharedEmbedderOptions) {
   let current: Running | null = null;
-  /** Embedders that a reload has replaced. We stop them as soon as running calls can't need them any more. */
+  /** Embedders that a reload has replaced. They're stopped after `stopDelayMs`. */
   const replaced = new Set<Running>();
-  /** The latest status, if nobody has taken it yet. */
   let status: string | null = null;
   let announce: ((status: string) => void) | null = null;
   const report = (text: string): void => {
@@ -47,7 +48,7 @@ export function createSharedLocalEmbedder({ env, logger, onChange, stopDelayMs =
       const { startLocalEmbedder } = await import('../embedder/supervisor.ts');
       return startLocalEmbedder({
         models,
-        // The embedder's process has a different working directory, so the path has to be absolute.
+        // Use an absolute path, because the embedder's process has a different working directory.
         ...{ folder: folder === null ? null : resolve(folder), cacheDir: cacheDirectory(env), variables: env, logger },
         onChange(isReady) {
           running.isReady = isReady;
@@ -86,8 +87,8 @@ export function createSharedLocalEmbedder({ env, logger, onChange, stopDelayMs =
   return {
     /**
      * Returns the embedder's address, or null if the configuration uses no local model. If the models have changed,
-     * this starts a new embedder, and stops the previous one after a delay. If the embedder can't start, the next call
-     * tries again.
+     * starts a new embedder and stops the previous one after a delay. If the embedder can't start, the next call tries
+     * again.
      */
     async endpointFor({ localEmbedder }: Config): Promise<Endpoint | null> {
       follow(localEmbedder);
@@ -96,13 +97,13 @@ export function createSharedLocalEmbedder({ env, logger, onChange, stopDelayMs =
       retry();
       return { url, token };
     },
-    /** Returns the latest status for whoever started the service, or null if it has already been taken. */
+    /** Returns the latest status, or null if it has already been taken. */
     takeStatus(): string | null {
       const taken = status;
       status = null;
       return taken;
     },
-    /** Calls `listener` for each new status, and right away if there's one that nobody has taken yet. */
+    /** Calls `listener` for each new status, and right away if one hasn't been taken yet. */
     onStatus(listener: (status: string) => void): void {
       announce = listener;
       if (status !== null) listener(status);
@@ -116,12 +117,11 @@ export function createSharedLocalEmbedder({ env, logger, onChange, stopDelayMs =
   };
 }
 
-/** Formats a status that we print after the banner. */
 export function formatStatus(status: string): string {
   return `\n  Memory search   ${status}\n\n`;
 }
 
-/** Describes for the banner how memory is searched. `status` is the result of `takeStatus`. */
+/** Describes how memory is searched, for the banner. `status` is the result of `takeStatus`. */
 export function describeMemorySearch({ localEmbedder, tiers }: Config, status: string | null): string {
   const [model] = tiers['memory-embed'] ?? tiers.embed ?? [];
   if (model === undefined) return 'by text only: no embeddings are configured';

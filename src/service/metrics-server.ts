@@ -17,8 +17,8 @@ interface MetricsServerOptions {
 }
 
 /**
- * Node only checks the first two timeouts once per `connectionsCheckingInterval`. They don't apply to clients that
- * never read the response, so we use `silenceTimeoutMs` to get rid of those.
+ * Node only checks `headersTimeout` and `requestTimeout` once per `connectionsCheckingInterval`. They don't apply to
+ * clients that never read the response, which `silenceTimeoutMs` disconnects.
  */
 const limits = { headersTimeout: 5_000, requestTimeout: 5_000, connectionsCheckingInterval: 5_000 };
 const silenceTimeoutMs = 30_000;
@@ -31,7 +31,6 @@ export async function startMetricsServer({
   logger,
 }: MetricsServerOptions): Promise<() => Promise<void>> {
   let reading: Promise<string> | null = null;
-  /** Requests that arrive at the same time share a result. */
   const readOnce = (): Promise<string> => {
     reading ??= readMetrics().finally(() => {
       reading = null;

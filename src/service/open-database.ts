@@ -1,4 +1,4 @@
-/** Opens the database for a process, and migrates or checks its schema. Throws StartErrors. */
+/** Opens the database, and migrates or checks its schema. Throws StartErrors. */
 import { resolve } from 'node:path';
 import type { Config } from '../config/config.ts';
 import { errorSummary } from '../core/error-messages.ts';
@@ -33,17 +33,16 @@ export async function migrateSchema(database: Database): Promise<{ applied: numb
   }
 }
 
-/** The state of a check that is repeated until the database responds. */
+/** A schema check that is repeated until the database responds. */
 export interface SchemaCheck {
   isVerified(): boolean;
-  /** Resolves once the schema is verified. Also resolves if the signal is aborted first. Throws StartError. */
+  /** Resolves when the schema is verified or the signal is aborted. Throws StartError. */
   wait(stopping: AbortSignal): Promise<void>;
 }
 
 /**
- * Checks whether this version supports the database's schema. `serve` and `worker` need this because they don't
- * migrate. If the schema isn't supported, they exit. If the database is down, they call `wait`, which tries again every
- * second. Throws StartError.
+ * Checks whether this version supports the database's schema, for `serve` and `worker`, which don't migrate. Throws
+ * StartError if it doesn't. If the database is down, call `wait`, which tries again every second.
  */
 export async function startSchemaCheck(database: Database, logger: Logger): Promise<SchemaCheck> {
   let obstacle = '';
@@ -66,8 +65,8 @@ export async function startSchemaCheck(database: Database, logger: Logger): Prom
 }
 
 /**
- * Verifies the schema. Returns the reason if the database can't be reached, or null if all is well. Throws StartError
- * if the schema isn't supported.
+ * Verifies the schema. Returns why the database can't be reached, or null if it could. Throws StartError if the schema
+ * isn't supported.
  */
 async function findObstacle(database: Database): Promise<string | null> {
   try {

@@ -33,19 +33,19 @@ import { migrateSchema, openDatabase, startSchemaCheck } from './open-database.t
 import type { ServiceHost } from './service-host.ts';
 import { StartError, wrapStartError } from './start-error.ts';
 
-/** The components that are running, in the order in which they were started. We stop them in reverse order. */
+/** The running components in the order in which they were started. They're stopped in reverse order. */
 type Started = { readonly name: string; readonly timeoutMs: number; readonly stop: () => Promise<unknown> }[];
 
 /**
- * After a stop signal, we let a running start continue for this long, because we can only stop properly when it's
- * finished. It may never finish, e.g. if the database doesn't respond.
+ * How long a start may continue after a stop signal. We can only stop properly once it has finished, but it may hang,
+ * e.g. if the database doesn't respond.
  */
 const startTimeoutMs = 2_000;
 
-/** How long the app can take to stop after the stop timeout. It aborts calls, drains the journal and returns leases. */
+/** How long the app may take to stop after the stop timeout, to abort calls, drain the journal and return leases. */
 const appStopMs = 20_000;
 
-/** Migrates the schema. Throws ConfigError and StartError. */
+/** Migrates the database schema. Throws ConfigError and StartError. */
 export async function runMigrations(host: ServiceHost): Promise<void> {
   const config = loadConfig(readConfigSource(host.env, 'migrate'));
   const logger = createLogger({ level: config.server.logLevel, format: config.server.logFormat });
@@ -58,7 +58,7 @@ export async function runMigrations(host: ServiceHost): Promise<void> {
   }
 }
 
-/** Runs a service, as a single process or a cluster, until it's asked to stop. Throws ConfigError and StartError. */
+/** Runs a single process or a cluster until it's asked to stop. Throws ConfigError and StartError. */
 export async function runService(role: Role, host: ServiceHost): Promise<void> {
   const { clusterWorker } = host;
   const source = readSource(role, host);
@@ -93,7 +93,7 @@ interface ServiceStart {
   readonly started: Started;
 }
 
-/** Starts all components. If something happens later that the service can't continue with, `watching` rejects. */
+/** Starts all components. `watching` rejects if something happens later that the service can't continue with. */
 async function startService({ role, config: loaded, logger, host, started }: ServiceStart): Promise<{ app: App; watching: Promise<void> }> {
   const dataDir = resolve(loaded.server.dataDir);
   const { clusterWorker } = host;
@@ -126,8 +126,8 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
   const isFirstProcess = clusterWorker?.isLeader ?? true;
   if (isFirstProcess) logWarnings(config, logger);
   const startupBlockers = (): string[] => (schema === null || schema.isVerified() ? [] : ['the database has not been reached yet']);
-  // Loading the app takes up most of the start. We load it late, so that we can report errors in the configuration or
-  // the database sooner, and so that the parent of a cluster never loads it.
+  // Load the app late, because it takes up most of the start. Errors in the configuration or the database are reported
+  // sooner that way, and the parent of a cluster never loads it.
   const { createApp } = await import('../app/app.ts');
   const appLogger = database.outage?.quieten(logger) ?? logger;
   const creating = createApp({
@@ -142,7 +142,7 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
   const address = clusterWorker ? null : loaded.server.metricsAddress;
   if (address) {
     const stop = await startMetricsServer({ address, readMetrics: app.readMetrics, logger });
-    // Components are stopped from the end of the list. The metrics go in front of the app, so that they're available
+    // Components are stopped from the end of the list. Insert the metrics before the app, so that they're available
     // until the app has stopped.
     started.splice(started.length - 1, 0, { name: 'metrics', timeoutMs: 1_000, stop });
   }
@@ -178,7 +178,7 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
   return { app, watching: schema?.wait(host.stopping) ?? Promise.resolve() };
 }
 
-/** Settings that can come from a file, but are only read when the process starts. */
+/** Settings that a file can contain, but that are only read when the process starts. */
 const startSettings: readonly { readonly name: string; readonly read: (config: Config) => string | null }[] = [
   { name: 'DATABASE_URL', read: ({ server }) => server.databaseUrl },
   { name: 'TEMPORAL_API_KEY', read: ({ temporal }) => temporal.apiKey },
@@ -195,8 +195,8 @@ async function prepareDataDir(dataDir: string): Promise<void> {
 }
 
 /**
- * Creates a folder with its parents. We don't use `recursive`, because if the kernel responds with ENOENT, e.g. below
- * /proc, Node tries again forever.
+ * Creates a folder with its parents. With `recursive`, Node would retry forever if the kernel responds with ENOENT,
+ * e.g. below /proc.
  */
 async function makeFolders(folder: string): Promise<void> {
   const make = async (): Promise<void> => {
@@ -209,15 +209,15 @@ async function makeFolders(folder: string): Promise<void> {
     if (errorCode(error) !== 'ENOENT') throw error;
     await makeFolders(dirname(folder));
     await make().catch((again: unknown) => {
-      // Another process has created the folder in the meantime.
+      // EEXIST means that another process has created the folder in the meantime.
       if (errorCode(again) !== 'EEXIST') throw again;
     });
   }
 }
 
 /**
- * Processes in a cluster use the file as the parent last read it, so that a replacement has the same configuration as
- * the other processes.
+ * In a cluster, uses the file as the parent last read it, so that a replacement has the same configuration as the other
+ * processes.
  */
 function readSource(role: Role, { env, clusterWorker }: ServiceHost): ConfigSource {
   return clusterWorker ? { ...clusterWorker.configFile(), env, command: role } : readConfigSource(env, role);
@@ -241,14 +241,15 @@ function createConfigCompleter({
   if (clusterWorker)
     return async (config) => complete(config, clusterWorker.localEmbedder(), role === 'start' ? clusterWorker.demoUrl() : null);
   const vendor = createSharedDemoVendor();
-  // The list is stopped from the end, so put these at the front. Running calls may need them until the app has stopped.
+  // Components are stopped from the end of the list. Put these first, because running calls may need them until the app
+  // has stopped.
   started.unshift({ name: 'demo vendor', timeoutMs: 2_000, stop: vendor.stop });
   if (embedder) started.unshift({ name: 'local embedder', timeoutMs: 5_000, stop: embedder.stop });
   return async (config) =>
     complete(config, (await embedder?.endpointFor(config)) ?? null, role === 'start' ? await vendor.urlFor(config) : null);
 }
 
-/** Publishes the address, so that commands can find the running service. */
+/** Publishes the address of the running service for commands. */
 async function publishServiceAddress(dataDir: string, url: string, started: Started): Promise<void> {
   const stop = await wrapStartError(`cannot write ${dataDir}/addresses`, publishAddress(dataDir, url));
   started.push({ name: 'address file', timeoutMs: 1_000, stop });
@@ -266,12 +267,11 @@ async function listen(app: App, { server }: Config): Promise<string> {
   }
 }
 
-/** In a cluster, this runs in the first process only. */
 function logWarnings({ warnings }: Config, logger: Logger): void {
   for (const warning of warnings) logger.warn({ warning }, 'configuration warning');
 }
 
-/** Applies the configuration file again. If it has errors, we log them and keep the current configuration. */
+/** Applies the configuration file again. If it has errors, logs them and keeps the current configuration. */
 async function tryReload(reload: () => Promise<boolean>, logger: Logger): Promise<void> {
   try {
     if (await reload()) logger.info({}, 'configuration reloaded');
