@@ -8,7 +8,7 @@ import { accountPath } from './account-path.ts';
 
 const themeLabels = { light: 'Light', dark: 'Dark' } as const;
 
-/** `rejected` is set if the person has just submitted this form or another one on the page, and we didn't accept it. */
+/** `rejected` contains the person's input if a form of the page was just submitted and rejected. */
 export function displayForm(context: ConsoleContext, rejected: SubmittedForm | null): Html {
   const { theme, timeZone } = context.session.preferences;
   const own = rejected?.form.has('time_zone') ? rejected : null;
@@ -31,7 +31,6 @@ export function displayForm(context: ConsoleContext, rejected: SubmittedForm | n
   });
 }
 
-/** Reads the form. Empty fields are null. */
 export function readDisplay(fields: URLSearchParams): { readonly theme: string | null; readonly time_zone: string | null } {
   return { theme: fields.get('theme') || null, time_zone: fields.get('time_zone')?.trim() || null };
 }

@@ -1,4 +1,3 @@
-/** Renders the account page. */
 import { mayHavePassword, type PersonRecord } from '../../people/accounts.ts';
 import type { PersonalToken } from '../../people/personal-tokens.ts';
 import type { SessionRecord } from '../../people/sessions.ts';
@@ -14,7 +13,7 @@ interface AccountView {
   readonly person: PersonRecord;
   readonly sessions: readonly SessionRecord[];
   readonly tokens: readonly PersonalToken[];
-  /** Set if the person has just submitted a form of the page with invalid values. */
+  /** The person's input if a form of the page was just rejected. */
   readonly rejected: SubmittedForm | null;
 }
 
@@ -112,7 +111,7 @@ function revokeOthers(context: ConsoleContext): Html {
 /** Returns e.g. `Firefox on Linux`. If we don't recognize the browser, we show the beginning of the header instead. */
 function describeBrowser(userAgent: string | null): string {
   if (userAgent === null) return 'Unknown browser';
-  // The order matters. All browsers based on Chrome also say `Chrome/`, and all of those say `Safari/`.
+  // The order matters: all Chromium-based browsers also contain `Chrome/`, and all of those contain `Safari/`.
   const browser = ['Edg', 'OPR', 'Firefox', 'Chrome', 'Safari'].find((name) => userAgent.includes(`${name}/`));
   const system = ['Android', 'iPhone', 'iPad', 'Windows', 'Mac OS X', 'Linux'].find((name) => userAgent.includes(name));
   if (browser === undefined) return userAgent.slice(0, 60);

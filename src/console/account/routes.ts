@@ -35,7 +35,7 @@ export function createAccountRoutes({ people }: { readonly people: People }): re
     return { kind: 'redirect', to: accountPath, notice: 'Your display settings were saved.', audit: preferences };
   });
 
-  /** The theme switch is in the menu of every page, so we send people back to the page that they were on. */
+  /** The theme switch is in the menu of every page, so redirect back to the page that it was used on. */
   const switchTheme: ActionRoute = post(
     '/account/theme',
     { access: 'person', action: 'person.display' },
@@ -54,8 +54,8 @@ export function createAccountRoutes({ people }: { readonly people: People }): re
       if (attempt.kind === 'limited') throw gatewayError('bad_request', { message: 'too many failed attempts; try again in 15 minutes' });
       if (attempt.kind === 'refused') throw gatewayError('bad_request', { message: 'the current password is wrong' });
     } else if (!mayHavePassword(person)) {
-      // The person signs in with an identity provider. If they could set a password, so could somebody with a stolen
-      // session, and they'd keep access even after the identity provider has blocked the person.
+      // People who use an identity provider can't set a password. Otherwise somebody with a stolen session could set
+      // one, and keep access even after the identity provider has blocked the person.
       const message = person.hasOidc
         ? 'you sign in with an identity provider; ask for a sign-in link if you want to set a password'
         : 'you sign in with links until a deployment admin confirms your address';

@@ -1,4 +1,4 @@
-/** Routes to create and revoke personal tokens. The account page lists them. */
+/** Routes that create and revoke personal tokens. The account page lists the tokens. */
 import type { PersonalTokens } from '../../people/personal-tokens.ts';
 import { type ConsoleRoute, get, post } from '../frame/route.ts';
 import { accountPath } from './account-path.ts';

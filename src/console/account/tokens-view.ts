@@ -51,7 +51,7 @@ export function tokenSection(context: ConsoleContext, tokens: readonly PersonalT
   });
 }
 
-/** `input` is set if the form was just rejected, so that we can show it again. */
+/** `input` is the form that was just rejected, or null. */
 export function newTokenView(context: ConsoleContext, input: URLSearchParams | null): PageContent {
   const chosen = input?.getAll('scopes') ?? ['settings:read', 'usage:read'];
   const content = card(

@@ -25,10 +25,7 @@ import type { ConsoleContext, CsvValue, PageResult } from '../frame/route.ts';
 export interface ApplicationListDeps {
   readonly applications: Pick<Applications, 'list'>;
   readonly readCounters: ReadCounters;
-  /**
-   * Returns how many calls each application made and what they cost in nano-dollars. We only read the 200 most
-   * expensive ones.
-   */
+  /** Returns the calls and cost (in nano-dollars) of each application. Only reads the 200 most expensive ones. */
   readonly recentUse: (
     projectId: string,
     range: Period & { readonly zone: string },
@@ -37,7 +34,7 @@ export interface ApplicationListDeps {
 
 interface ApplicationRow {
   readonly source: string;
-  /** Null if the application just makes calls and nobody has changed its settings. */
+  /** Null if the application has no settings of its own. */
   readonly settings: ApplicationSettings | null;
   readonly calls: number;
   readonly cost: bigint;
@@ -109,7 +106,7 @@ export function applicationPath(context: ConsoleContext, source: string): string
   return `${projectPath(context, '/applications/application')}?${new URLSearchParams({ name: source })}`;
 }
 
-/** Links to the application's calls, for the same period as in the list. */
+/** Links to the application's calls in the period of the list. */
 export function callsPath(context: ConsoleContext, source: string): string {
   return `${projectPath(context, '/calls')}?${new URLSearchParams({ source, range: recentRange })}`;
 }

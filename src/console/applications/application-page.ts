@@ -1,6 +1,6 @@
 /**
- * The page of an application. It shows how much of its ceilings is used, and has a form for its settings. If an
- * application has tiers of its own, they override those of the project.
+ * The page of an application, with the usage of its ceilings and a form for its settings. Tiers of the application
+ * override those of the project.
  */
 import { type StoredApplication, toApplicationSettingsJson } from '../../projects/application-settings.ts';
 import type { Application } from '../../projects/applications.ts';
@@ -28,7 +28,7 @@ import { applicationPath, callsPath } from './application-list.ts';
 
 export interface ApplicationPageDeps {
   readonly catalog: () => Catalog;
-  /** Returns the deployment's default, for projects that haven't chosen. */
+  /** Returns the deployment's default, for projects that don't have this setting. */
   readonly catalogFill: () => boolean;
 }
 
@@ -139,7 +139,7 @@ function inheritedBy({ catalog }: ApplicationPageDeps, { project }: ConsoleConte
   return (kind) => inheritedTiers(catalog(), kind, ofProject[kind]);
 }
 
-/** Returns the form as it looks after somebody has pressed a button that moves, adds or removes a model or a tier. */
+/** Returns the form after somebody has pressed a button that moves, adds or removes a model or a tier. */
 export function arrange(deps: ApplicationPageDeps, context: ConsoleContext, form: URLSearchParams): SubmittedTiers {
   return { form: arrangeTiers(form, inheritedBy(deps, context)), errors: noErrors };
 }
@@ -154,7 +154,7 @@ export function findingsOf(
   return checkApplicationChange({ catalog: catalog(), catalogFill: catalogFill() }, project.settings, settings, submitted);
 }
 
-/** Members can't change the tiers of an application, so we show them this list instead of the form. */
+/** Members can't change the tiers of an application, so they see this list instead of the form. */
 function ownTiers(stored: StoredApplication): Html {
   const items = tierKinds.flatMap((kind) => Object.entries(stored[kind]));
   if (items.length === 0) return section('Own tiers', card(html`<p class="muted">This application uses the tiers of the project.</p>`));

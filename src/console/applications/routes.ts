@@ -1,4 +1,3 @@
-/** Routes of the pages about applications. */
 import { gatewayError } from '../../core/errors.ts';
 import {
   parseApplicationChange,
@@ -119,7 +118,7 @@ export function createApplicationRoutes(deps: ApplicationRoutesDeps): readonly C
   ];
 }
 
-/** A new application doesn't have any settings, so we compare its form with these. */
+/** A new application has no settings, so its form is compared with these defaults. */
 const unsetApplication = { settings: toApplicationSettings(parseStoredApplication({})) };
 
 function nameOf({ url }: ConsoleContext): string {

@@ -1,5 +1,3 @@
-/** The pages with the audit log of a project and of the whole deployment. */
-
 import { gatewayError } from '../../core/errors.ts';
 import { fromLocalTime } from '../../core/time-zone.ts';
 import type { ItemBeginning } from '../../memory/items/item-texts.ts';
@@ -28,16 +26,16 @@ export interface AuditRoutesDeps {
   readonly audit: Pick<Audit, 'list'>;
   readonly accounts: { findByEmail(email: string): Promise<{ readonly id: string } | null> };
   readonly findNames: FindNames;
-  /** Returns how the memories with these ids begin. Memories that aren't stored anymore are missing. */
+  /** Returns the beginning of each memory. Deleted memories are missing. */
   readonly findMemories: (ids: readonly string[]) => Promise<readonly ItemBeginning[]>;
   readonly members: { list(projectId: string): Promise<readonly { readonly email: string; readonly personId: string }[]> };
 }
 
 const pageSize = 100;
-/** No person has this id. We filter by it if there's no account for the e-mail address, so that the list is empty. */
+/** Filters by a person that doesn't exist. Used if no account has the e-mail address, so that the list is empty. */
 const noPerson = '00000000-0000-0000-0000-000000000000';
 
-/** Returns null for the audit log of the whole deployment. */
+/** Returns null for the audit log of the deployment. */
 type ProjectOf = (context: ConsoleContext) => string | null;
 
 export function createAuditRoutes(deps: AuditRoutesDeps): readonly ConsoleRoute[] {
@@ -62,9 +60,8 @@ async function showAudit(deps: AuditRoutesDeps, context: ConsoleContext, project
     projectId === null ? [] : deps.members.list(projectId),
   ]);
   const { shown, next } = cutPage(entries, pageSize, ({ id }) => String(id));
-  // The audit log also records failed attempts to change a person, and anybody can try that with any id. If we showed
-  // the name, members could find out who an id belongs to. So if the attempt failed, we only show names of the
-  // project's members.
+  // The audit log also records failed attempts to change a person, which anybody can make with any id. To keep members
+  // from finding out whose id it is, we only show names of the project's members if the attempt failed.
   const { isAdmin } = context.session.person;
   const isKnown = (id: string): boolean => isAdmin || members.some(({ personId }) => personId === id);
   const ids = shown.flatMap((entry) => (entry.outcome === 'ok' ? peopleOf(entry) : peopleOf(entry).filter(isKnown)));
@@ -119,7 +116,10 @@ function columns({ zone, url }: ConsoleContext, withProject: boolean, view: Sent
   ];
 }
 
-/** Renders an entry as a sentence with the changed settings below it. The rest of the stored row is folded away. */
+/**
+ * Renders an audit entry as a sentence, with the changed settings below it and the rest of the stored row in a
+ * fold-out.
+ */
 function whatHappened(entry: AuditEntry, view: SentenceView, path: string): Html {
   const changes = changesOf(entry.detail);
   const shown = changes.slice(0, shownChanges);
@@ -149,7 +149,6 @@ function outcomeOf(outcome: AuditOutcome | null, detail: AuditEntry['detail']): 
   return html`${badge(outcome, tones[outcome])}${reason}`;
 }
 
-/** Lists the changed settings with their old and new values. */
 function changesOf(detail: AuditEntry['detail']): Html[] {
   return Object.entries(detail).flatMap(([name, value]) =>
     name === 'role' || !isShown(name, value)
@@ -160,16 +159,13 @@ function changesOf(detail: AuditEntry['detail']): Html[] {
   );
 }
 
-/** Changes are shown right below the sentence. All other values are in the fold-out. */
+/** Changes are listed below the sentence. All other values are in the fold-out. */
 function isShown(name: string, value: unknown): boolean {
   if (name === 'added' || name === 'removed') return isRecord(value);
   return name === 'changed' || isChange(value);
 }
 
-/**
- * Renders the fold-out with everything else that's stored, e.g. ids. People need these for support requests and
- * scripts.
- */
+/** Renders a fold-out with everything else that's stored, e.g. ids for support requests and scripts. */
 function foldOut({ action, target, personId, detail }: AuditEntry, changes: readonly Html[]): Html {
   const others = Object.entries(detail).filter(([name, value]) => name === 'role' || !isShown(name, value));
   const stored: (readonly [string, Html | string])[] = [
@@ -226,7 +222,7 @@ async function parseFilter(
   };
 }
 
-/** Parses a date and returns when that day begins. Pass an `offset` to get a later day. */
+/** Returns the start of a date, or of the day `offset` days later. */
 function dayOf(name: string, text: string | null, zone: string, offset: number): number | undefined {
   if (text === null || text === '') return undefined;
   const [year = 0, month = 0, day = 0] = /^(\d{4})-(\d\d)-(\d\d)$/.exec(text)?.slice(1).map(Number) ?? [];

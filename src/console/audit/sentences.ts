@@ -1,13 +1,13 @@
-/** Turns an entry of the audit log into a sentence that links to whatever was changed. */
+/** Describes an audit entry in a sentence with a link to what was changed. */
 import type { AuditEntry } from '../../people/audit.ts';
 import { formatCount } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { shorten } from '../frame/values.ts';
 
 export interface SentenceView {
-  /** The names of all people in the entries, by id. We don't have every name, e.g. because an account was deleted. */
+  /** Names of the people in the entries, by id. Some are missing, e.g. because an account was deleted. */
   readonly names: ReadonlyMap<string, string>;
-  /** How the memories in the entries begin, by `memoryKey`. Memories that aren't stored anymore are missing. */
+  /** The beginning of each memory in the entries, by `memoryKey`. Deleted memories are missing. */
   readonly memories: ReadonlyMap<string, string>;
   /** Deployment admins also get links to pages of the deployment. */
   readonly isAdmin: boolean;
@@ -71,7 +71,7 @@ const memory: About = (entry, view) => {
   return id === null ? 'a memory' : memoryNamed(entry, view, id);
 };
 
-/** Names a memory by its text. If the memory was erased or has reached its age, there's no text. */
+/** Quotes the text of a memory, unless the memory was erased or has reached its maximum age. */
 function memoryNamed({ project: slug, projectId, outcome }: AuditEntry, { memories }: SentenceView, id: string): Html | string {
   const text = memories.get(memoryKey(projectId, id));
   if (text !== undefined) return html`the memory ${linkTo(slug, `/memory/${id}`, `“${shorten(text, maxMemoryLength)}”`)}`;
@@ -89,7 +89,7 @@ const correctedMemory: About = (entry, view) => {
 const maxMemoryLength = 80;
 
 /**
- * The key includes the project. Otherwise, somebody could try to change a memory of another project, and then read its
+ * The key includes the project. Without it, somebody could try to change a memory of another project, and then read its
  * text in their own audit log.
  */
 export function memoryKey(projectId: string | null, id: string): string {
@@ -98,7 +98,7 @@ export function memoryKey(projectId: string | null, id: string): string {
 
 const batch: About = ({ project, target, detail }) => {
   const id = textOf(detail.batch) ?? textOf(target);
-  // Entries of deployment routes aren't linked to a project, but they contain its slug.
+  // Entries of deployment routes have no project id, but they contain the slug.
   const slug = project ?? textOf(detail.project);
   return id === null ? 'a learning batch' : linkTo(slug, `/batches/${id}`, 'a learning batch');
 };
@@ -200,8 +200,8 @@ const sentences: Readonly<Record<string, Sentence>> = {
 export const describedActions: readonly string[] = Object.keys(sentences);
 
 /**
- * Completes a sentence that starts with the person's name. A newer version of the gateway may have recorded an action
- * that we don't know. In that case we just quote its name.
+ * Completes a sentence that starts with a person's name. Actions of newer gateway versions are unknown, so only their
+ * name is quoted.
  */
 export function describeAction(entry: AuditEntry, view: SentenceView): Html {
   const { action, outcome, detail } = entry;
@@ -215,13 +215,11 @@ export function describeAction(entry: AuditEntry, view: SentenceView): Html {
   return html`${did}${object}`;
 }
 
-/** Finds the ids of people in an audit entry. */
 export function peopleOf({ action, target, detail }: AuditEntry): string[] {
   const isAboutPerson = /^(?:member|person)\./.test(action);
   return [detail.person_id, isAboutPerson ? target : null].filter((id): id is string => typeof id === 'string' && uuid.test(id));
 }
 
-/** Finds the ids of memories in an audit entry. */
 export function memoriesOf({ action, target, detail }: AuditEntry): string[] {
   if (!action.startsWith('memory_item.')) return [];
   return [detail.memory, detail.corrects, target].filter((id): id is string => typeof id === 'string' && uuid.test(id.toLowerCase()));

@@ -1,4 +1,4 @@
-/** The page of a learning batch, with its state, errors and groups. */
+/** The page of a learning batch with its state, errors and groups. */
 import type { BatchState, BatchWithGroups } from '../../memory/learning/batches.ts';
 import {
   actionButton,
@@ -91,7 +91,7 @@ function groupSection(context: ConsoleContext, { groups, errorMessage }: BatchWi
         label: 'Result',
         value: (group) => {
           if (group.errorMessage === null || group.state === 'done') return resultOf(group);
-          // Don't repeat the batch's own error, which is already in the notice at the top.
+          // The notice at the top already shows the batch's own error.
           return group.errorMessage === errorMessage ? html`<code>${group.error}</code>` : sentence(group.errorMessage);
         },
         grow: true,

@@ -1,4 +1,3 @@
-/** Labels, badges and summaries shared by the pages about learning batches. */
 import type { Batch, BatchProgress, BatchState } from '../../memory/learning/batches.ts';
 import { badge, formatCount, type Tone } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
@@ -20,18 +19,18 @@ export function stateLabel(state: BatchState): string {
 }
 
 export function stateBadge({ state, error, attempts }: Pick<Batch, 'state' | 'error' | 'attempts'>): Html {
-  // Nothing has gone wrong, there just hasn't been an attempt yet. If a batch updates a page, it waits for a while
-  // after the change.
+  // Nothing has failed, there just hasn't been an attempt yet. Batches that update a page wait for a while after a
+  // change.
   if (state === 'retrying' && error === null && attempts === 0) return badge('Scheduled');
   return badge(...states[state]);
 }
 
-/** Replaying makes no sense for a batch that's done or still running. */
+/** A batch that's done or still running can't be replayed. */
 export function mayReplay(state: BatchState): boolean {
   return state !== 'done' && state !== 'running';
 }
 
-/** While an attempt is running, it can only be stopped in Temporal. */
+/** While an attempt is running, only Temporal can stop it. */
 export function mayStop(state: BatchState): boolean {
   return mayReplay(state) && state !== 'stopped';
 }

@@ -33,7 +33,7 @@ import { kindLabels, resultOf, stateBadge, stateLabel } from './batch-view.ts';
 export interface BatchPagesDeps {
   readonly batches: Batches;
   readonly readNextBatch: (projectId: string) => Promise<NextBatch>;
-  /** Returns for how long the oldest message has been due, or 0 if none is. */
+  /** Returns how long the oldest message has been due. 0 if none is due. */
   readonly readLagMs: (projectId: string) => Promise<number>;
 }
 

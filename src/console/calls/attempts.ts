@@ -1,4 +1,4 @@
-/** The section of a call's page with its attempts: a waterfall, a table, and why each of them failed. */
+/** The attempts of a call: a waterfall, a table, and why each of them failed. */
 import type { AttemptDetail, CallDetail } from '../../usage/analytics/call-detail.ts';
 import {
   card,
@@ -20,10 +20,7 @@ export function attemptsSection(call: CallDetail): Html {
   return section('Attempts', attemptsOf(call));
 }
 
-/**
- * Lists why attempts failed, in the vendors' words. It's at the top of the page because that's what people look for
- * when they open a failed call.
- */
+/** Lists the failures in the vendors' own words, at the top of the page because that's what people look for first. */
 export function failuresOf(attempts: readonly AttemptDetail[]): Html | string {
   const failed = attempts.flatMap((attempt): [string, Html][] => {
     const failure = attemptFailure(attempt);

@@ -1,4 +1,4 @@
-/** Shows on the page of a call which ceilings it counts against, and how much of each window has been used. */
+/** Shows the ceilings that a call counts against, and how much of each is used. */
 import type { CounterUsage } from '../../ceilings/counter-usage.ts';
 import { countersFor, type LimitedCounter } from '../../ceilings/counters.ts';
 import { type KeyRecord, noCeilings } from '../../keys/key-record.ts';
@@ -9,8 +9,7 @@ import { type Html, html } from '../frame/html.ts';
 import type { ConsoleContext } from '../frame/route.ts';
 
 /**
- * Returns the ceilings that the call's key, application and project have now, for the windows in which the call
- * started.
+ * Returns the current ceilings of the call's key, application and project, for the windows in which the call started.
  */
 export function ceilingsOf(project: Project, { source, keyId, startedAt }: CallDetail, key: KeyRecord | null): readonly LimitedCounter[] {
   const limits = {
@@ -25,13 +24,13 @@ export function ceilingsOf(project: Project, { source, keyId, startedAt }: CallD
 
 interface CountedCeiling {
   readonly counter: LimitedCounter;
-  /** Null if there's no counter, because it was deleted or nothing has been counted yet. */
+  /** Null if the counter was deleted or nothing has been counted yet. */
   readonly usage: CounterUsage | null;
 }
 
 const names = { calls: 'Calls', cost: 'Cost', rpm: 'Calls', tpm: 'Tokens' } as const;
 const windows = { minute: 'minute', day: 'day', month: 'month', total: 'all time' } as const;
-/** The error code of a refused call tells us which ceiling refused it. */
+/** Maps the error code of a refused call to the kind of ceiling that refused it. */
 const refusals: Readonly<Record<string, LimitedCounter['key']['scope']>> = {
   tenant_capped: 'key',
   source_capped: 'source',

@@ -1,5 +1,5 @@
 /**
- * The section of a call's page with its tokens, and its cost line by line at the prices that applied when it started.
+ * The tokens and itemized cost of a call, at the prices that applied when it started.
  */
 import type { CallDetail } from '../../usage/analytics/call-detail.ts';
 import type { CostLine } from '../../usage/analytics/cost-lines.ts';

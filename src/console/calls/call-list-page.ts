@@ -47,8 +47,8 @@ export function createCallListRoutes(deps: CallListDeps): readonly ConsoleRoute[
   return [
     get('/calls', 'member', (context) => deps.readStored(() => showCalls(deps, context))),
     get('/calls.csv', 'member', (context) => deps.readStored(() => exportCalls(deps, context))),
-    // The live list polls this route. It gets the whole first page every time, because a long call is stored late and
-    // may belong in between calls that are already on the page.
+    // Polled for live updates. Always returns the whole first page, because long calls are stored late and may belong
+    // between calls that are already shown.
     get('/calls/live', 'member', async (context) => {
       const { calls } = await deps.analytics.callPage({ ...readView(context).selection, limit: pageSize });
       return { kind: 'fragment', content: callTable(context, calls) };
@@ -81,7 +81,7 @@ function readView(context: ConsoleContext): View {
 
 async function showCalls({ analytics, filterChoices }: CallListDeps, context: ConsoleContext): Promise<PageResult> {
   const { zone, url } = context;
-  // Refused calls have neither a model nor a cost, so there's a separate list for them.
+  // Refused calls have neither a model nor a cost, so they have a list of their own.
   if (url.searchParams.get('result') === 'refused') {
     const given = { source: url.searchParams.get('source'), key: url.searchParams.get('key') };
     return { kind: 'redirect', to: projectPath(context, '/calls/refused', { ...rangeQuery(context), ...given }) };
@@ -111,7 +111,7 @@ ${isLive || page instanceof TooManyCalls ? '' : pager(context, page.next)}`;
   return { kind: 'page', title: 'Calls', content };
 }
 
-/** The search finds any call, whatever filters and period the list has. */
+/** The search ignores the filters and the period of the list. */
 function searchForm(context: ConsoleContext): Html {
   const hint = 'Call id, task, request id of a vendor, or end user';
   return html`<form class="find" method="get" action="${projectPath(context, findPath)}" role="search" aria-label="Find a call">
@@ -126,7 +126,7 @@ function summaryOf(context: ConsoleContext, { calls, errors, costNanos, unpriced
   }</p>`;
 }
 
-/** Renders links to start and pause live updates. The refresh link is for people without JavaScript. */
+/** Links to start and pause live updates, and to refresh the page without JavaScript. */
 function liveControls(context: ConsoleContext, isLive: boolean): Html {
   const refresh = html`<a class="button plain" href="${withQuery(context, { [pageParameter]: null })}">Refresh</a>`;
   if (!isLive) return html`${refresh}<a class="button" href="${withQuery(context, { live: 1, [pageParameter]: null })}">Go live</a>`;

@@ -1,6 +1,6 @@
 /**
- * The section of a call's page that shows what memory did for it: its conversation, the memories that recall put into
- * the prompt, what they cost, and whether the response mentions them.
+ * Shows what memory did for a call: its conversation, the memories that recall put into the prompt, what they cost, and
+ * whether the response mentions them.
  */
 import type { CallMemory, RecalledMemory } from '../../memory/conversations/read-call-text.ts';
 import type { CallDetail } from '../../usage/analytics/call-detail.ts';
@@ -11,15 +11,14 @@ import type { ConsoleContext } from '../frame/route.ts';
 import { shorten } from '../frame/values.ts';
 
 /**
- * For each memory, by its id, the terms that the response has taken from it. A term only counts if it isn't in the
- * prompt.
+ * The terms that a response has taken from each memory, by memory id. Terms that are in the prompt as well don't count.
  */
 export type Mentions = ReadonlyMap<string, readonly string[]>;
 
 export interface ShownMemory {
   readonly call: Pick<CallDetail, 'cost' | 'cache'>;
   readonly memory: CallMemory | null;
-  /** Null if there's no stored response to look at. */
+  /** Null if the call's response isn't stored. */
   readonly mentions: Mentions | null;
 }
 
@@ -46,8 +45,8 @@ ${memoryTable(context, recalled, mentions)}`,
 }
 
 /**
- * Describes what the inserted memory block cost. We can only estimate its tokens, and the vendor may have charged less
- * if the block was in its cache.
+ * Describes the cost of the inserted memory block. Its tokens are an estimate, and the vendor may have charged less if
+ * the block was in its cache.
  */
 function describeCost({ cost, cache }: ShownMemory['call'], tokens: number | null): Html | string {
   if (cache === 'hit') return html`, which cost nothing because the response came from the response cache`;

@@ -1,6 +1,6 @@
 /**
- * The page of a call. It begins with how the call ended and what the vendors said, followed by its text on demand. The
- * attempts, plan, cost, ceilings and memory come after that.
+ * The page of a call: how it ended and what the vendors said, its text on demand, and then its attempts, plan, cost,
+ * ceilings and memory.
  */
 
 import type { ReadCounters } from '../../ceilings/counter-usage.ts';
@@ -48,10 +48,7 @@ export interface CallPageDeps {
   /** Finds the terms of each memory that occur in the response. Null if the response isn't stored. */
   readonly readMentions: (projectId: string, callId: string, recalled: CallMemory['recalled']) => Promise<Mentions | null>;
   readonly readCallText: (projectId: string, callId: string) => Promise<CallText | null>;
-  /**
-   * Calls only contain a hash of the end user. Returns the end users by that hash, without those whose text isn't
-   * stored.
-   */
+  /** Returns end users by the hash that calls contain. Those whose text isn't stored are missing. */
   readonly findSubjects: (projectId: string, hashes: readonly string[]) => Promise<ReadonlyMap<string, string>>;
 }
 
@@ -143,7 +140,7 @@ function summary(context: ConsoleContext, call: CallDetail, key: KeyRecord | nul
   );
 }
 
-/** Shows the end user's name if we know it, or else the beginning of its hash. */
+/** Shows the end user's name, or the beginning of the hash if the name isn't stored. */
 function endUser(context: ConsoleContext, { subjectSha256: sha256 }: CallDetail, subject: string | undefined): Html | string {
   if (sha256 === null) return 'Not given';
   return subject === undefined

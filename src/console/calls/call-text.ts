@@ -1,6 +1,6 @@
 /**
- * Shows the prompt and response of a call on demand, with the parameters, the tools and the system prompt. The text is
- * untrusted, but our templates escape it.
+ * Shows the prompt and response of a call on demand, with the parameters, tools and system prompt. The text is
+ * untrusted, so templates escape it.
  */
 import type { CallExtra, CallMessage, CallText } from '../../memory/conversations/read-call-text.ts';
 import type { CallDetail } from '../../usage/analytics/call-detail.ts';
@@ -39,7 +39,7 @@ ${curlOf(context, call, text)}`;
   return section('Prompt and response', html`<div class="stack">${content}</div>`, { actions, id: 'text' });
 }
 
-/** Renders a link that changes what the section shows. With JavaScript, only the section is reloaded. */
+/** A link that changes what the section shows. With JavaScript, only the section is reloaded. */
 function replacing(context: ConsoleContext, changes: Readonly<Record<string, number | null>>, label: string): Html {
   const href = withQuery(context, changes);
   return html`<a class="button" href="${href}#text" hx-get="${href}" hx-select="#text" hx-target="#text" hx-swap="outerHTML">${label}</a>`;
@@ -84,7 +84,7 @@ function messageOf({ role, text, textLength, toolCalls, isCut }: CallMessage, is
 
 const cutHint = html`<p class="hint">Only the beginning is shown.</p>`;
 
-/** Renders a text with a copy button, which needs JavaScript. */
+/** The copy button needs JavaScript. */
 function withCopy(text: string, about: string): Html {
   return html`<div class="copied-text"><div class="text" data-copied>${text}</div><button class="button small copy" type="button" data-copy hidden aria-label="Copy the ${about}">Copy</button></div>`;
 }

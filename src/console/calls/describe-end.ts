@@ -1,10 +1,10 @@
-/** Says in one sentence how a call ended, and what the vendor said about it. */
+/** Describes in one sentence how a call ended, with a quote of the vendor. */
 import { errorSpecs } from '../../core/errors.ts';
 import type { AttemptDetail, CallDetail } from '../../usage/analytics/call-detail.ts';
 import { formatCount, formatDuration, nothing, sentence } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 
-/** Explains why a call failed. Returns null if it succeeded. */
+/** Explains why a call failed, or returns null if it succeeded. */
 export function describeEnd(call: CallDetail): string | null {
   const { outcome, stream, tokens, estimated, durationMs, status, code, attempts } = call;
   const after = `after ${formatDuration(durationMs)}`;
@@ -53,7 +53,6 @@ const reasons: Readonly<Record<string, string>> = {
   internal: 'The gateway itself failed',
 };
 
-/** Explains why an attempt failed and quotes the vendor. */
 export function attemptFailure({ error, status, requestId }: AttemptDetail): Html | null {
   if (!error) return null;
   const { reason, type, code, message } = error;

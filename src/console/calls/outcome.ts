@@ -1,4 +1,3 @@
-/** Renders the outcome of a call or an attempt as a badge. */
 import type { Outcome } from '../../core/call.ts';
 import { badge, type Tone } from '../frame/components.ts';
 import type { Html } from '../frame/html.ts';

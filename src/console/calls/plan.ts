@@ -1,4 +1,4 @@
-/** The section of a call's page that explains which models were candidates and why others were skipped. */
+/** Explains which models were candidates for a call and why others were skipped. */
 import type { PlanEntry } from '../../core/call.ts';
 import type { AttemptDetail, CallDetail } from '../../usage/analytics/call-detail.ts';
 import { badge, section, table } from '../frame/components.ts';

@@ -1,6 +1,6 @@
 /**
- * Rebuilds the body of a request from the stored text of its call, so that people can repeat it. Attachments, thinking
- * and hosted tools aren't stored completely, so they are left out.
+ * Rebuilds a request body from the stored text of a call, so that people can repeat the call. Leaves out attachments,
+ * thinking and hosted tools, because they aren't stored completely.
  */
 import { asArray, asObject, parseJson } from '../../core/json/narrow.ts';
 import type { CallExtra, CallText } from '../../memory/conversations/read-call-text.ts';
@@ -17,20 +17,14 @@ export interface RebuiltCall {
   readonly requestedModel: string;
 }
 
-/**
- * Rebuilds the body of a stored call. Returns null if the route doesn't take a prompt, or if too much of the prompt is
- * missing.
- */
+/** Returns null if the route takes no prompt, or if too much of the prompt is missing. */
 export function rebuildRequest({ route, requestedModel: model }: RebuiltCall, text: CallText): RebuiltRequest | null {
   const form = route === 'chat' || route === 'messages' || route === 'responses' ? forms[route] : null;
   const { messages, answered, hasOlder, hasMoreExtras, extras, parameters } = text;
   const prompt = answered ? messages.slice(0, -1) : messages;
   if (form === null || hasOlder || prompt.length === 0) return null;
   const items: unknown[] = [];
-  /**
-   * The ids of tool calls that still need a result. We store calls only with their name and arguments, so we have to
-   * make up the ids.
-   */
+  /** Ids of tool calls without a result so far. The ids are made up, because only names and arguments are stored. */
   const open: string[] = [];
   let count = 0;
   const placed = extras.filter(({ kind }) => kind === 'tool_result');
@@ -119,7 +113,7 @@ const forms: Readonly<Record<'chat' | 'messages' | 'responses', Form>> = {
   },
 };
 
-/** In the messages dialect, all tool results of a turn have to be in one message, so we merge user messages. */
+/** The messages dialect wants all tool results of a turn in one message, so merge consecutive user messages. */
 function joinUsers(items: readonly unknown[]): readonly unknown[] {
   const joined: Readonly<Record<string, unknown>>[] = [];
   for (const item of items.map(asObject)) {
@@ -137,7 +131,7 @@ function toBlocks(content: unknown): readonly unknown[] {
 
 const paths: Readonly<Record<string, string>> = { chat: '/v1/chat/completions', messages: '/v1/messages', responses: '/v1/responses' };
 
-/** Formats the request as a command for the shell. The gateway doesn't store keys, so there's a placeholder instead. */
+/** Formats the request as a shell command with a placeholder for the key, because the gateway doesn't store keys. */
 export function toCurl(route: string, body: RebuiltRequest['body'], origin: string): string {
   return `curl ${shellQuote(origin + (paths[route] ?? ''))} \\
   -H "Authorization: Bearer $GATEWAY_KEY" \\

@@ -1,6 +1,5 @@
 /**
- * The page of a call that the gateway refused. It says what refused the call, where to change that, and what to do
- * next.
+ * The page of a refused call, with the reason for the refusal, where to change it, and what to do next.
  */
 import type { RefusalReason } from '../../core/refusal.ts';
 import { explainRefusal, reasonLabels } from '../../usage/refusals/explain-refusal.ts';
@@ -50,10 +49,7 @@ interface FormLink {
   readonly query?: Readonly<Record<string, string>>;
 }
 
-/**
- * Links to the page where owners can change the rule or the ceiling. Other members can open it as well, but not change
- * anything.
- */
+/** Links to the page of the rule or ceiling, which only owners can change but all members can open. */
 function formLink(context: ConsoleContext, row: RefusedCallRow): Html | string {
   const link = placeOf(row, context.role === 'owner');
   return link === null

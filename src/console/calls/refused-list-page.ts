@@ -1,4 +1,4 @@
-/** The list of calls that the gateway refused, by reason, with filters and CSV export. */
+/** The list of refused calls by reason, with filters and CSV export. */
 import { gatewayError } from '../../core/errors.ts';
 import { refusalReasons } from '../../core/refusal.ts';
 import type { Analytics } from '../../usage/analytics/analytics.ts';
@@ -45,7 +45,7 @@ export interface RefusedListDeps {
 
 const pageSize = 50;
 
-/** These routes have to be registered before `/calls/:id`. */
+/** Register these routes before `/calls/:id`. */
 export function createRefusedListRoutes(deps: RefusedListDeps): readonly ConsoleRoute[] {
   return [
     get('/calls/refused', 'member', (context) => deps.readStored(() => showRefused(deps, context))),
@@ -119,7 +119,7 @@ function refusedFilters(context: ConsoleContext, { reason, key, source }: Refusa
   );
 }
 
-/** We don't record every refused call. Says how many calls of the period are missing from the list because of that. */
+/** Says how many refused calls are missing from the list, because they were only counted. */
 function unrecordedNotice({ calls, recorded }: RefusalCounts): Html | string {
   const missing = calls - recorded;
   if (missing <= 0) return '';

@@ -1,4 +1,4 @@
-/** Lists conversations, most recently active first, without reading any messages. */
+/** Lists conversations without reading messages, most recently active first. */
 import type { Queries } from '../../db/database.ts';
 import { type ConversationFilter, type ConversationSummary, listConversations } from '../../memory/conversations/list-conversations.ts';
 import { defineAsset } from '../frame/assets.ts';
@@ -24,7 +24,7 @@ import { type ConsoleContext, type ConsoleRoute, type CsvValue, get } from '../f
 
 export interface ConversationListDeps {
   readonly queries: Queries;
-  /** Runs the query after draining the journal of this process, so that it finds calls that have only just ended. */
+  /** Runs a query after this process has stored its calls, so that it includes calls that have just ended. */
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
 }
 
@@ -117,7 +117,7 @@ function conversationTable(context: ConsoleContext, rows: readonly ConversationS
   });
 }
 
-/** A conversation has no title before memory has read it. Until then, we show when it started. */
+/** A conversation has no title until memory has read it, so its start takes the place of the title. */
 function titleOf({ title, state, startedAt }: ConversationSummary, { zone }: ConsoleContext): Html | string {
   return (
     title ||

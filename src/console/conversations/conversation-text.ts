@@ -1,4 +1,3 @@
-/** The tabs with a conversation's messages and with the text that memory read. */
 import type { Queries } from '../../db/database.ts';
 import { type ConversationMessage, type ConversationView, listMessages } from '../../memory/conversations/list-conversations.ts';
 import { badge, formatCount, time, withQuery } from '../frame/components.ts';

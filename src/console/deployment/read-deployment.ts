@@ -1,6 +1,6 @@
 /**
- * Reads the figures of the deployment overview for all projects, both for a period and for the one before. Except for
- * the ceilings of the keys that we show, the number of queries doesn't depend on the number of projects.
+ * Reads the figures of the deployment overview for a period and the one before. Apart from ceilings of the listed keys,
+ * the number of queries doesn't depend on the number of projects.
  */
 import type { ReadCounters } from '../../ceilings/counter-usage.ts';
 import { memoryApplication, playgroundApplication } from '../../core/call.ts';
@@ -23,9 +23,8 @@ export interface DeploymentDeps {
   readonly findNames: (personIds: readonly string[]) => Promise<ReadonlyMap<string, string>>;
   readonly readCounters: ReadCounters;
   readonly readHealth: ReadHealth;
-  /** Returns the names of all configured providers. */
   readonly providerNames: () => readonly string[];
-  /** Runs the query once this process has stored its calls. */
+  /** Runs a query after this process has stored its calls. */
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
 }
 
@@ -36,14 +35,14 @@ export interface Compared {
 
 export interface ProjectFigures extends Compared {
   readonly project: Project;
-  /** The project's spend in this calendar month (UTC). Null if it has no cap. */
+  /** The project's spend in the current calendar month (UTC). Null if it has no cap. */
   readonly monthNanos: bigint | null;
 }
 
-/** Reading more than this would take too long, so we show the first projects by slug. */
+/** Reading more projects would take too long, so only the first ones by slug are shown. */
 export const maxProjects = 2_000;
 const maxRows = 10;
-/** We only read this many of the largest models and providers. The totals still include all of them. */
+/** How many models and providers are listed, largest first. The totals include all of them. */
 const maxGroups = 200;
 
 export async function readProjects(
@@ -144,7 +143,7 @@ export async function readModels(
 
 export interface ProviderFigures {
   readonly name: string;
-  /** Null if we would have to read too many calls for this. */
+  /** Null if counting the attempts would take too many call rows. */
   readonly attempts: Compared | null;
   readonly health: ProviderHealth;
 }
@@ -178,8 +177,8 @@ export async function readProviders(
 }
 
 /**
- * Returns what the gateway's own calls for memory cost in the period. They're already included in all other figures of
- * the overview.
+ * Returns the cost of the gateway's own calls for memory, which is already included in all other figures of the
+ * overview.
  */
 export async function readOwnCalls(
   { analytics }: DeploymentDeps,
@@ -199,7 +198,7 @@ export async function readOwnCalls(
   return own ?? noDeploymentFigures;
 }
 
-/** Reads what the projects with the highest spend have spent over time. */
+/** Reads the spend over time of the projects with the highest spend. */
 export function readChart(
   { analytics }: DeploymentDeps,
   projectIds: readonly string[],

@@ -38,7 +38,7 @@ import {
 import { keyTable, modelTable, personTable, projectHref, projectTable, providerTable } from './tables.ts';
 
 const path = '/admin/overview';
-/** A chart has eight colours. We show the seven projects with the highest spend, and "Others" gets the last colour. */
+/** The chart's eight colours are for seven projects and "Others". */
 const chartProjects = 7;
 const shownProjects = 25;
 

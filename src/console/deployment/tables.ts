@@ -1,4 +1,3 @@
-/** Renders the tables of the deployment overview. */
 import type { OpenBreaker } from '../../routing/open-breakers.ts';
 import type { DeploymentFigures } from '../../usage/analytics/deployment-figures.ts';
 import { share } from '../../usage/analytics/metrics.ts';
@@ -11,7 +10,6 @@ import type { Column } from '../frame/table.ts';
 import { rangeQuery } from '../frame/time-range.ts';
 import type { Compared, KeyFigures, NamedComparison, ProjectFigures, ProviderFigures } from './read-deployment.ts';
 
-/** Every table ends with these columns. */
 function figureColumns<Row>(figuresOf: (row: Row) => Compared | null, calls = 'Calls'): readonly Column<Row>[] {
   const muted = html`<span class="muted">–</span>`;
   return [
@@ -44,7 +42,6 @@ function costOf(figures: DeploymentFigures | undefined): Html {
     : html`${total(figures.costNanos)} <span class="muted" title="${formatCount(figures.unpriced)} calls with unknown cost">+ ?</span>`;
 }
 
-/** Returns the change of the spend in percent. Null if there was no spend in the period before. */
 function changeOf(figures: Compared | null): Html | null {
   if (figures === null || figures.previous.costNanos === 0n) return null;
   const before = Number(figures.previous.costNanos);
@@ -65,7 +62,7 @@ function footerOf(label: string, { current, previous }: Compared, emptyCells: nu
   ];
 }
 
-/** Links to a page of the project with the same period that this page shows. */
+/** Links to a page of the project for the same period. */
 export function projectHref(
   context: ConsoleContext,
   slug: string,

@@ -1,4 +1,3 @@
-/** Everything that the end-user pages need from other modules. */
 import type { Queries } from '../../db/database.ts';
 import type { Analytics } from '../../usage/analytics/analytics.ts';
 

@@ -1,6 +1,5 @@
 /**
- * The page of an end user. It shows how much the gateway stores about them, and the newest memories, conversations and
- * facts.
+ * The page of an end user, with how much is stored about them and their newest memories, conversations and facts.
  */
 import { hashSubjectHex } from '../../core/subject.ts';
 import { dayMs } from '../../core/time.ts';
@@ -40,13 +39,13 @@ import { earliest, latest } from './times.ts';
 
 export interface KnownEndUser {
   readonly subject: string;
-  /** True if we store anything about the end user besides their calls, even if it isn't in any figure of the page. */
+  /** True if anything besides calls is stored about the end user, even if no figure of the page includes it. */
   readonly isStored: boolean;
   readonly calls: SubjectCalls;
   readonly counts: SubjectCounts;
-  /** The end user's profile, as learning has written it. */
+  /** The profile that learning has written about the end user. */
   readonly page: StoredPage | null;
-  /** When the first conversation started and when there was last any activity. */
+  /** When the first conversation started, and when there was last any activity. */
   readonly times: SeenTimes | null;
   readonly pinned: readonly Item[];
   readonly items: readonly Item[];
@@ -80,7 +79,7 @@ ${newest(context, known)}`;
   };
 }
 
-/** The page of an end user whose id we don't know, because we only have its hash. */
+/** The page of an end user of whom only the hash is known. */
 export function unnamedPage(context: ConsoleContext, sha256: string, calls: SubjectCalls): PageContent {
   const content = html`${notice('Calls only contain the SHA-256 of an end user’s id, and the latest ones have no stored text that names it. If you know the id, search for it to see what memory knows about this end user.')}
 ${stats(callStats(context, calls, sha256))}
@@ -101,8 +100,8 @@ ${callSection(context, calls, sha256)}`;
 }
 
 /**
- * Owners can download the end user's data or erase it. Before they erase anything, a form lists what would be deleted,
- * and they have to type the end user's id.
+ * Owners can download or erase the end user's data. The form for erasures lists what would be deleted and asks for the
+ * end user's id.
  */
 function ownerActions(context: ConsoleContext, subject: string): Html {
   const download = actionButton({
@@ -250,7 +249,7 @@ function callsPath(context: ConsoleContext, calls: SubjectCalls, sha256: string)
 
 const longestPeriod = 30 * dayMs;
 
-/** Returns the period from the first to the last call, or its last 30 days if it's longer. */
+/** Returns the period from the first to the last call, but at most its last 30 days. */
 function periodOf({ zone }: ConsoleContext, { firstAt, lastAt }: SubjectCalls): Record<string, string> {
   if (firstAt === null || lastAt === null) return {};
   const from = Math.max(firstAt.getTime(), lastAt.getTime() - longestPeriod);

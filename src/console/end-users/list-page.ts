@@ -1,4 +1,4 @@
-/** Lists the end users whom memory knows, with a search by the beginning of their id. */
+/** Lists the end users that memory knows, and searches them by the beginning of their id. */
 import { hashSubjectHex, isSubject } from '../../core/subject.ts';
 import { listSubjects, type SubjectSummary, summarizeSubjects } from '../../memory/records/subjects.ts';
 import type { SubjectUse } from '../../usage/analytics/subject-calls.ts';

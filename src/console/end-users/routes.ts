@@ -12,7 +12,7 @@ import type { EndUserDeps } from './deps.ts';
 import { endUserPage, type KnownEndUser, unnamedPage } from './end-user-page.ts';
 import { listPage } from './list-page.ts';
 
-/** We show this many of the newest memories, conversations and facts. */
+/** How many of the newest memories, conversations and facts to show. */
 const shown = 5;
 
 export function createEndUserRoutes(deps: EndUserDeps): readonly ConsoleRoute[] {
@@ -48,10 +48,7 @@ function notFound(message: string): Error {
   return gatewayError('not_found', { message });
 }
 
-/**
- * Runs the queries one after the other. That way, calls still get a connection even if many people have such a page
- * open.
- */
+/** Queries run one after the other, so that calls still get a connection if many people have such a page open. */
 async function read({ queries, analytics }: EndUserDeps, projectId: string, subject: string): Promise<KnownEndUser> {
   const filter = { source: null, subject, state: null };
   return {

@@ -1,5 +1,3 @@
-/** Finds the latest or earliest of several times, some of which may be missing. */
-
 export function latest(...times: readonly (Date | null | undefined)[]): Date | null {
   return pick(times, Math.max);
 }

@@ -1,4 +1,4 @@
-/** Renders the receipt of an erasure, which shows its progress and what it has deleted so far. */
+/** The receipt of an erasure, with its progress and what it has deleted so far. */
 import type { ErasureReport } from '../../memory/erasure/erasure-report.ts';
 import { authorName } from '../frame/author.ts';
 import { badge, copyable, definitions, formatCount, section, stats, time } from '../frame/components.ts';

@@ -1,6 +1,6 @@
 /**
- * The pages where owners erase a subject. They see a preview, type the subject to confirm and get a receipt. The list
- * of erasures identifies a subject only by its SHA-256.
+ * The pages for erasing a subject: a preview, a confirmation and a receipt. The list of erasures only has the SHA-256
+ * of each subject.
  */
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
@@ -37,7 +37,7 @@ import { countNames, receiptPage, stateBadge } from './receipt-page.ts';
 export interface ErasurePagesDeps {
   readonly preview: (projectId: string, subject: string) => Promise<ErasurePreview>;
   readonly erase: (projectId: string, subject: string, askedBy: string) => Promise<ErasureSummary>;
-  /** Lists erasures, newest first. If `before` is set, the list starts after the erasure with this id. */
+  /** Newest first. `before` is the id of the last erasure on the previous page. */
   readonly listErasures: (projectId: string, limit: number, before: string | null) => Promise<readonly ErasureReport[]>;
   readonly findErasure: (projectId: string, id: string) => Promise<ErasureReport | null>;
   readonly exportMemory: ExportMemory;
@@ -91,7 +91,7 @@ export function createErasureRoutes(deps: ErasurePagesDeps): readonly ConsoleRou
         };
       },
     ),
-    // A link would have the subject in its URL, so we use POST.
+    // Use POST, because a link would have the subject in its URL.
     post('/erase/export', { access: 'owner', action: 'memory.export' }, async ({ project }, fields) => {
       const subject = readSubject(fields);
       if (subject === null) throw gatewayError('bad_request', { issues: [{ path: 'subject', message: 'must not be empty' }] });
@@ -127,10 +127,7 @@ function validSubject(fields: URLSearchParams): string | null {
   return parsed.success ? parsed.data : null;
 }
 
-/**
- * Checks whether the person has typed the subject to confirm the erasure. We ignore spaces around the text, unless
- * they're a part of the subject.
- */
+/** Checks the typed subject. Spaces around it are ignored, unless they're part of the subject. */
 function isConfirmed(fields: URLSearchParams, subject: string): boolean {
   const typed = fields.get('confirmation') ?? '';
   return typed === subject || typed.trim() === subject;

@@ -1,4 +1,4 @@
-/** Shows for each tier with a canary how its calls compare to the other calls of the tier. */
+/** Compares the calls that try a canary with the other calls of the same tier. */
 import type { Analytics } from '../../usage/analytics/analytics.ts';
 import type { Figures } from '../../usage/analytics/figures.ts';
 import { share } from '../../usage/analytics/metrics.ts';
@@ -12,7 +12,7 @@ import type { ConsoleContext, PageResult } from '../frame/route.ts';
 import { orTooMany, rowLimit, tooManyCalls } from '../frame/row-limit.ts';
 import { rangePicker, rangeQuery } from '../frame/time-range.ts';
 
-/** A canary from the configuration. `share` is the part of the calls that try it, between 0 and 1. */
+/** A canary in the configuration. `share` is the fraction of calls that try it. */
 export interface CanaryOfTier {
   readonly tier: string;
   readonly model: string;
@@ -24,7 +24,7 @@ export interface CanaryPageDeps {
   readonly canaries: () => readonly CanaryOfTier[];
 }
 
-/** `control` are the calls of the tier that didn't try the canary. */
+/** `control` stands for the tier's calls that don't try the canary. */
 type Side = 'canary' | 'control';
 
 const costly = ['latency', 'firstChunk', 'failovers'] as const;

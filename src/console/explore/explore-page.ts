@@ -35,14 +35,12 @@ import { readView, refusalGroup, requestedFilter, units, type View } from './vie
 export interface ExploreDeps extends CanaryPageDeps {
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
   readonly filterChoices: (context: ConsoleContext) => Promise<FilterChoices>;
-  /**
-   * Calls only contain a hash of the end user. Returns the end users by that hash, without those that we don't know.
-   */
+  /** Returns end users by the hash that calls contain. Unknown ones are missing. */
   readonly findSubjects: (projectId: string, hashes: readonly string[]) => Promise<Names>;
   readonly findNames: (personIds: readonly string[]) => Promise<Names>;
 }
 
-/** A chart has eight colours. We show the seven largest groups, and "Others" gets the last colour. */
+/** The chart's eight colours are for seven groups and "Others". */
 const top = 7;
 const exportedGroups = 200;
 
@@ -109,7 +107,7 @@ ${report instanceof TooManyCalls ? tooManyCalls(context, range, report) : figure
   return { kind: 'page', title: 'Explore', content, ...(canaries().length > 0 && { actions: link }) };
 }
 
-/** Only reports about end users or people contain ids for which we need names. */
+/** Only groups of end users or people need names for their ids. */
 async function readNames(
   { findSubjects, findNames }: Pick<ExploreDeps, 'findSubjects' | 'findNames'>,
   { project }: ConsoleContext,
@@ -118,8 +116,7 @@ async function readNames(
 ): Promise<Names> {
   const found = report.groups.flatMap(({ name }) => name ?? []);
   if (group === 'subject') return findSubjects(project.id, found);
-  // We get the ids of people from the `trigger` of calls, where callers can write anything. So we skip everything that
-  // isn't a UUID.
+  // The ids come from the calls' `trigger`, which callers can set to anything, so skip everything that isn't a UUID.
   return group === 'person' ? findNames(found.filter(isUuid)) : new Map();
 }
 
@@ -157,9 +154,7 @@ async function exportExplore(deps: ExploreDeps, context: ConsoleContext): Promis
   };
 }
 
-/**
- * The CSV export has names in place of ids and hashes. If we don't know an end user's name, it contains the full hash.
- */
+/** Replaces ids and hashes by names for the CSV export. Unknown end users keep their full hash. */
 function withNames(report: FiguresReport, names: Names): FiguresReport {
   return { ...report, groups: report.groups.map((entry) => ({ ...entry, name: names.get(entry.name ?? '') ?? entry.name })) };
 }

@@ -70,10 +70,11 @@ export function groupTable(context: ConsoleContext, view: View, report: FiguresR
   });
 }
 
-/** The names to show for ids of people and for hashes of end users. */
 export type Names = ReadonlyMap<string, string>;
 
-/** The labels of groups without a value. Attempts without a model come from a version that didn't record it. */
+/**
+ * Labels for groups without a value. Attempts without a model were recorded by a version that didn't store the model.
+ */
 const withoutName: Partial<Readonly<Record<Group, string>>> = {
   attempted: 'Not recorded before an update',
   subject: 'No end user',
@@ -87,7 +88,7 @@ export function nameOf({ group }: Pick<View, 'group'>, { kind, name }: GroupFigu
   return names.get(name) ?? name;
 }
 
-/** Links to the group's calls. Some groups have no link, because no filter of the call list selects them. */
+/** Links to the calls of a group, if there's a filter of the call list for it. */
 export function hrefOf(context: ConsoleContext, { group, filter }: View, { kind, name }: GroupFigures): { href?: string } {
   if (kind === 'others' || group === null || group === 'provider') return {};
   // The call list can't filter by "no end user" or "no attempted model".

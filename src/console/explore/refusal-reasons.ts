@@ -1,6 +1,5 @@
 /**
- * The view of the Explore page that shows refused calls by reason and time. The gateway refused these calls before it
- * called a model.
+ * Shows refused calls by reason and time on the Explore page.
  */
 import type { Analytics } from '../../usage/analytics/analytics.ts';
 import { share } from '../../usage/analytics/metrics.ts';
@@ -18,11 +17,9 @@ type Reason = RefusalsOfUnit['reason'];
 
 interface Refusals {
   readonly units: readonly { readonly start: number; readonly end: number; readonly calls: ReadonlyMap<Reason, number> }[];
-  /** The most frequent reason comes first. */
   readonly reasons: readonly { readonly reason: Reason; readonly calls: number }[];
 }
 
-/** Only these filters of the page make sense for refused calls. */
 function appliedFilter({ filter: { source, key } }: View): Record<string, string> {
   return { ...(source !== undefined && { source }), ...(key !== undefined && { key }) };
 }
@@ -48,7 +45,7 @@ async function readRefusals(
   };
 }
 
-/** A chart has eight colours, so it only shows the eight most frequent reasons. The table lists all of them. */
+/** The chart has eight colours, so it shows the eight most frequent reasons. The table lists all of them. */
 const chartReasons = 8;
 
 export async function showRefusals(analytics: Pick<Analytics, 'refusedByUnit'>, context: ConsoleContext, view: View): Promise<Html> {

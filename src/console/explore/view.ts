@@ -1,5 +1,3 @@
-/** Parses the query of the Explore page. */
-
 import { playgroundApplication } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { type CalendarUnit, splitRange } from '../../core/time-zone.ts';
@@ -10,10 +8,7 @@ import { maxChartUnits, parseRange, type Range, unitFor } from '../../usage/anal
 import { readCallFilter } from '../frame/call-filters.ts';
 import type { ConsoleContext } from '../frame/route.ts';
 
-/**
- * This isn't a real group. We store refused calls separately, so if a person selects this, the page shows those
- * instead.
- */
+/** Refused calls are stored separately, so this group replaces the page's figures with theirs. */
 export const refusalGroup = 'refusal';
 
 export const units: readonly CalendarUnit[] = ['hour', 'day', 'week', 'month'];
@@ -23,19 +18,14 @@ export interface View {
   readonly filter: CallFilter;
   readonly metric: Metric;
   readonly group: Group | null;
-  /** If true, the page shows refused calls by reason, and `group` is null. */
+  /** True if the page shows refused calls by reason, in which case `group` is null. */
   readonly isOfRefusals: boolean;
-  /**
-   * The unit that the person chose. If the period has too many of them, the chart uses `chartUnit`, which is coarser.
-   */
+  /** The chosen unit. If the period has too many of them, the chart uses the coarser `chartUnit`. */
   readonly unit: CalendarUnit;
   readonly chartUnit: CalendarUnit;
 }
 
-/**
- * We only know the person of a call if it was made in the playground. So if the page is grouped by person, we leave out
- * all other calls.
- */
+/** Only calls from the playground have a person, so grouping by person leaves out all others. */
 export function requestedFilter({ group, filter }: Pick<View, 'group' | 'filter'>): CallFilter {
   if (group !== 'person' || filter.source !== undefined) return filter;
   const { own: _own, ...others } = filter;

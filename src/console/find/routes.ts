@@ -1,6 +1,6 @@
 /**
- * Finds pages, projects, keys and calls for any text that a person types. The results have a page of their own. With
- * JavaScript, they're also in the command palette that Ctrl K opens (`frame/palette.js`).
+ * Finds pages, projects, keys and calls for a text. The results have a page of their own, and with JavaScript they're
+ * also in the command palette that Ctrl K opens (`frame/palette.js`).
  */
 import { addDays, startOf } from '../../core/time-zone.ts';
 import type { KeyRecord } from '../../keys/key-record.ts';
@@ -22,7 +22,7 @@ import { periodQuery } from '../frame/time-range.ts';
 export interface FindDeps {
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
   readonly findCalls: (projectId: string, text: string) => Promise<FoundCalls>;
-  /** Returns some of the end users whose id begins with the text, up to `limit`. */
+  /** Returns up to `limit` end users whose id begins with the text. */
   readonly findEndUsers: (projectId: string, text: string, limit: number) => Promise<SubjectList>;
   readonly listKeys: (projectId: string) => Promise<readonly KeyRecord[]>;
   readonly projectsOf: (person: Person) => Promise<readonly { readonly slug: string; readonly name: string }[]>;
@@ -33,7 +33,6 @@ interface Hit {
   readonly label: string;
   readonly detail?: string;
   readonly href: string;
-  /** True if the person typed the complete id. */
   readonly isWhole?: boolean;
 }
 
@@ -43,7 +42,7 @@ interface HitGroup {
 }
 
 const maxHits = 8;
-/** The last line links to the complete list, so there's room for one less. */
+/** Leaves room for the last line, which links to the complete list. */
 const maxEndUsers = maxHits - 1;
 
 export function createFindRoutes(deps: FindDeps): readonly ConsoleRoute[] {
@@ -64,7 +63,7 @@ async function showResults(deps: FindDeps, context: ConsoleContext): Promise<Pag
   const groups = await find(deps, context);
   const whole = groups.flatMap(({ hits }) => hits.filter(({ isWhole }) => isWhole));
   const [only] = whole;
-  // If somebody enters a whole id, they want to see what it belongs to, so we go straight there.
+  // If the text is a complete id with a single match, go straight to its page.
   if (only && whole.length === 1 && groups.every(({ title }) => idTitles.has(title))) return { kind: 'redirect', to: only.href };
   const field = textField({
     name: 'q',
@@ -135,8 +134,7 @@ function refusedHit(context: ConsoleContext, refused: FoundCalls['refused']): re
 }
 
 /**
- * The end user with exactly this id comes first. We may only know them by the hash in their calls, and it's also
- * possible to search for that hash.
+ * The end user with exactly this id comes first, even if only its hash is known. The text can also be the hash itself.
  */
 function endUserHits(context: ConsoleContext, text: string, { subjects, stoppedAt }: SubjectList, calledAt: Date | null): readonly Hit[] {
   const toHit = (subject: string): Hit => ({ label: subject, href: endUserPath(context, subject) });
@@ -150,7 +148,7 @@ function endUserHits(context: ConsoleContext, text: string, { subjects, stoppedA
   return [{ label: text, detail, href, isWhole: true }, ...others];
 }
 
-/** Links to the calls of a week, which ends with the day of the latest call. */
+/** Links to the calls of the week that ends with the day of the latest call. */
 function callsHit(context: ConsoleContext, latest: Date | null, filter: Readonly<Record<string, string>>, label: string): readonly Hit[] {
   if (latest === null) return [];
   const { zone } = context;

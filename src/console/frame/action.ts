@@ -19,10 +19,7 @@ interface Submission {
   readonly response: Response;
 }
 
-/**
- * Runs the action of a submitted form and sends its result. If the action rejects the input, the person sees the form
- * again with the errors.
- */
+/** Runs the action of a form. If the input is rejected, the form is shown again with the errors. */
 export async function runSubmitted(
   route: ActionRoute,
   { context, visit, visited, response }: Submission,
@@ -46,7 +43,7 @@ export async function runSubmitted(
   await responder.send(response, result, visit, visited);
 }
 
-/** We write the audit row before the action runs, and complete it afterwards. */
+/** The audit row is written before the action runs, and completed afterwards. */
 async function runAction(
   route: ActionRoute,
   context: ConsoleContext,

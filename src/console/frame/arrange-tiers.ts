@@ -1,13 +1,13 @@
 /**
- * Carries out what a button in the fields for tiers says. It moves, adds or removes a model or a tier, or copies an
- * inherited tier into the form.
+ * Handles the buttons of the tier fields, which move, add or remove a model or tier, or copy an inherited tier into the
+ * form.
  */
 import { type TierKind, tierKinds } from '../../projects/tiers.ts';
 import { formRows, type InheritedTier, setRows, type TierRow } from './tier-fields.ts';
 
 /**
  * Applies the form's `arrange` command and returns the changed form. For example, `up:tiers:0:2` moves the third model
- * of the first tier up, where `tiers` is the name of the fields. We ignore commands that don't make sense for the form.
+ * of the first tier up, where `tiers` is the name of the fields. Commands that don't fit the form are ignored.
  */
 export function arrangeTiers(form: URLSearchParams, inherited: (kind: TierKind) => readonly InheritedTier[]): URLSearchParams {
   const changed = new URLSearchParams(form);

@@ -1,6 +1,6 @@
 /**
- * Serves the console's style sheet and scripts. We read and compress each file only once. Its URL contains a hash of
- * the content, so browsers can cache it forever.
+ * Serves the console's style sheet and scripts. Each file is read and compressed once, and its URL contains a hash of
+ * the content, so that browsers can cache it forever.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -25,7 +25,7 @@ const assets = new Map<string, Asset>();
 export const assetPath = '/console/assets/';
 
 /**
- * Registers a file that we serve. Call this once when a module is loaded, e.g. `defineAsset(new URL('./playground.js',
+ * Registers a file to serve. Call this once when a module is loaded, e.g. `defineAsset(new URL('./playground.js',
  * import.meta.url))`.
  */
 export function defineAsset(file: URL): Asset {
@@ -66,7 +66,6 @@ function splitName(file: string): [string, string] {
   return [file.slice(0, dot), file.slice(dot + 1)];
 }
 
-/** Order matters, because later files override earlier ones. */
 const styles = ['base', 'layout', 'forms', 'filters', 'tables', 'figures', 'charts', 'narrow'];
 export const styleSheet = createAsset(
   'console.css',

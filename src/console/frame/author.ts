@@ -1,22 +1,21 @@
 /**
- * Formats who wrote a memory or made another change. Authors are stored as `key:<prefix>`, `person:<id>` or the name of
+ * Formats the author of a memory or another change. Authors are stored as `key:<prefix>`, `person:<id>` or the name of
  * a part of the gateway.
  */
 import { isUuid } from '../../core/ids.ts';
 import { type Html, html } from './html.ts';
 
-/** The names of people, by their ids. */
 export type FindNames = (ids: readonly string[]) => Promise<ReadonlyMap<string, string>>;
 
 const personPrefix = 'person:';
 const keyPrefix = 'key:';
 
-/** Returns what we store as the author if this person makes a change. */
+/** Returns the author to store for changes by this person. */
 export function authorOf({ person }: { readonly person: { readonly id: string } }): string {
   return `${personPrefix}${person.id}`;
 }
 
-/** Looks up the names of all authors who are people, for `authorName`. */
+/** Looks up the names of all authors that are people. */
 export function findAuthors(findNames: FindNames, authors: readonly string[]): Promise<ReadonlyMap<string, string>> {
   const ids = authors.flatMap((author) => (author.startsWith(personPrefix) ? [author.slice(personPrefix.length)] : []));
   return findNames([...new Set(ids)].filter(isUuid));

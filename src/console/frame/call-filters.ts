@@ -54,18 +54,17 @@ const any: Option = { value: '', label: 'Any' };
 const none: Option = { value: noValue, label: 'None' };
 const toOption = (value: string): Option => ({ value, label: value });
 
-/** The form has no fields for these filters, but links can set them. */
+/** Filters without a form field, which only links can set. */
 const linkedFilters = ['asked', 'turn', 'agent', 'trigger', 'canary', 'control', 'person', 'attempted'];
 
-/** Parses the filters of a view. We hide the gateway's own calls unless the person asks for them. */
+/** Parses the filters of a view, and hides the gateway's own calls by default. */
 export function readCallFilter({ url }: Pick<ConsoleContext, 'url'>): CallFilter {
   return hideOwnCalls(parseCallFilter(url.searchParams));
 }
 
 /**
- * Renders the form for the filters, with the less common ones in a collapsed section. It also sends the query
- * parameters in `keep` again, so that these don't get lost. `results` are additional options for the field that filters
- * by result.
+ * Renders the filter form, with less common filters in a collapsed section. `keep` are query parameters to preserve,
+ * and `results` are additional options for the filter by result.
  */
 export function callFilterForm(
   { url }: Pick<ConsoleContext, 'url'>,
@@ -145,7 +144,7 @@ ${checkboxField({ name: 'own', label: labels.own ?? '', value: 'show', checked: 
 <div class="filter-actions"><button class="button">Apply</button></div></form>`;
 }
 
-/** Renders the active filters, each with a link that removes it. Returns an empty string if there are none. */
+/** Renders each active filter with a link that removes it, or an empty string if there are none. */
 export function activeFilters(context: Pick<ConsoleContext, 'url'>, filter: CallFilter): Html | string {
   const on = filterNames.flatMap((name) => {
     const value = Object.entries(filter).find(([key]) => key === name)?.[1];
@@ -165,9 +164,7 @@ function describeValue(name: string, value: string): string {
   return units[name] === undefined ? value : `${value} ${units[name]}`;
 }
 
-/**
- * Renders a link that inverts a filter. If the page shows only these calls, the link shows all others, and vice versa.
- */
+/** Renders a link that inverts a filter, i.e. switches between showing only these calls and hiding them. */
 function inverseLink(context: Pick<ConsoleContext, 'url'>, name: string, value: string): Html | string {
   const inverse = name.startsWith('not_') ? name.slice('not_'.length) : `not_${name}`;
   if (!filterNames.includes(inverse)) return '';
@@ -176,16 +173,13 @@ function inverseLink(context: Pick<ConsoleContext, 'url'>, name: string, value: 
   return html`<a href="${href}">${label}<span class="hidden"> (${labels[inverse]} ${value})</span></a>`;
 }
 
-/** Returns the filters as query parameters, for links to other views with the same filters. */
+/** Returns the filters as query parameters, for links to other views. */
 export function filterQuery({ own, ...filter }: CallFilter): Record<string, string> {
   if (own === 'show') return { ...filterQuery(filter), own };
   return Object.fromEntries(Object.entries(filter).filter((entry): entry is [string, string] => entry[1] !== undefined));
 }
 
-/**
- * Counts the filters that a person has set. We don't count the one that hides the gateway's own calls, because it's on
- * by default.
- */
+/** The filter that hides the gateway's own calls doesn't count, because it's on by default. */
 function countFilters({ own: _own, ...filter }: CallFilter): number {
   return Object.values(filter).filter((value) => value !== undefined).length;
 }

@@ -1,4 +1,4 @@
-/** Shows the ceilings of keys and applications, and has the form fields for them. */
+/** Renders the ceilings of keys and applications and their form fields. */
 import { type CounterKey, formatCounterKey } from '../../ceilings/counters.ts';
 import { type Ceiling, type CeilingName, type WindowKind, windowAt } from '../../core/windows.ts';
 import type { FieldErrors } from './field-errors.ts';
@@ -8,13 +8,12 @@ import { numberOrNull } from './form-values.ts';
 import { type Html, html } from './html.ts';
 import { formatCompact, formatCount, formatUsd } from './values.ts';
 
-/** How much of a ceiling has been used in its current window. There's no such thing for unlimited ceilings. */
+/** The usage of a limited ceiling in its current window. */
 export interface CeilingUse {
   readonly name: CeilingName;
   readonly limit: number;
   readonly window: WindowKind;
   readonly used: number;
-  /** The most that running calls can still use. */
   readonly reserved: number;
 }
 
@@ -26,7 +25,7 @@ const windowLabels: Readonly<Record<WindowKind, string>> = {
   total: 'in total',
 };
 
-/** Lists the counters of all limited ceilings, for the windows that we're in at the time `now`. */
+/** Lists the counters of all limited ceilings in their windows at the time `now`. */
 export function countersOf(
   holder: Pick<CounterKey, 'projectId' | 'scope' | 'scopeId'>,
   ceilings: Partial<Readonly<Record<CeilingName, Ceiling>>>,
@@ -40,7 +39,7 @@ export function countersOf(
 
 const ceilingNames = ['cost', 'calls', 'rpm', 'tpm'] as const;
 
-/** If `counted` has no entry for a counter, nothing has been used in its window. */
+/** If a counter is missing in `counted`, its usage is 0. */
 export function toUses(
   counters: readonly { readonly key: CounterKey; readonly limit: number }[],
   counted: ReadonlyMap<string, { readonly used: number; readonly reserved: number }>,
@@ -79,7 +78,7 @@ export function describeCeiling(name: CeilingName, { limit, window }: Ceiling): 
 interface CeilingFieldsOptions {
   readonly form: URLSearchParams;
   readonly errors: FieldErrors;
-  /** Only keys have ceilings per minute. */
+  /** True to include ceilings per minute, which only keys have. */
   readonly withRates: boolean;
 }
 
@@ -110,8 +109,8 @@ ${withRates ? html`<div class="field-row">${limit('rpm', 'calls', 1)}${limit('tp
 }
 
 /**
- * Returns the limit from the form. Null means that the field is empty, so there's no limit. We don't check the input
- * here, because the store rejects invalid values.
+ * Returns the limit from the form, or null if the field is empty. Invalid values are returned unchanged, because the
+ * store rejects them.
  */
 export function readLimit(form: URLSearchParams, name: CeilingName): number | string | null {
   return numberOrNull(form, `ceilings.${name}`);

@@ -1,4 +1,4 @@
-/** The parts that all charts share: axes, grid, legend, and a table with the same figures. */
+/** The common parts of all charts: axes, grid, legend, and a table with the same figures. */
 import { type Html, html } from './html.ts';
 
 export const plotHeight = 180;
@@ -6,36 +6,34 @@ const axisHeight = 24;
 const maxLabels = 6;
 const seriesColours = 8;
 
-/** A step on the x-axis, e.g. one day. */
 export interface Bucket {
-  /** The label for tooltips and the table, such as `2026-11-22`. */
+  /** The label in tooltips and the table, such as `2026-11-22`. */
   readonly label: string;
   /** A shorter label for the axis, such as `22 Nov`. Defaults to `label`. */
   readonly axisLabel?: string;
-  /** There's one value per series. Null leaves a gap, e.g. if there were no calls and so there's no latency either. */
+  /** One value per series. Null leaves a gap, e.g. for the latency when there were no calls. */
   readonly values: readonly (number | null)[];
-  /** Links to the calls of this bucket. */
   readonly href?: string;
 }
 
 export interface Series {
   readonly name: string;
   readonly href?: string;
-  /** Use this instead of the colour for the series' position. */
+  /** A colour that overrides the one for the series' position. */
   readonly tone?: 'bad';
 }
 
 export interface ChartOptions {
   readonly title: string;
   readonly hideTitle?: boolean;
-  /** The time zone of the buckets. We mention it below the chart. */
+  /** The time zone of the buckets, which is shown below the chart. */
   readonly zone?: string;
   readonly series: readonly Series[];
   readonly buckets: readonly Bucket[];
   readonly format: (value: number) => string;
-  /** Counts have no fractions, so set this to keep them off the axis. */
+  /** True to keep fractions off the axis, e.g. for counts. */
   readonly wholeNumbers?: boolean;
-  /** The heading of the first column in the table, such as `Day`. */
+  /** The heading of the table's first column, such as `Day`. */
   readonly bucketName?: string;
 }
 
@@ -59,7 +57,7 @@ export function percent(value: number): string {
   return `${Number(value.toFixed(3))}%`;
 }
 
-/** Picks up to four round values for the axis. `max` is the value that the top of the plot stands for. */
+/** Picks up to four round values for the axis. `max` is the value at the top of the plot. */
 export function yTicks(largest: number, wholeNumbers = false): { ticks: number[]; max: number } {
   const rough = wholeNumbers ? Math.max(1, largest / 4) : largest / 4;
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -83,7 +81,7 @@ export function xLabels(buckets: readonly Bucket[], align: 'middle'): Html {
   })}`;
 }
 
-/** Returns an SVG path through the centres of the buckets. At a null value the line is interrupted. */
+/** Returns an SVG path through the centres of the buckets, with gaps for null values. */
 export function lineOf(values: readonly (number | null)[], max: number, step: number, height = plotHeight): string {
   let isDrawing = false;
   return values
@@ -116,7 +114,6 @@ export function chartFrame(options: ChartFrame): Html {
 <div class="chart-foot">${dataTable(options)}${zone === undefined ? '' : html`<span class="zone">Time zone: ${zone}</span>`}</div></figure>`;
 }
 
-/** Renders the placeholder for an empty chart. */
 export function nothingToShow(options: ChartOptions): Html {
   return html`<figure class="chart">${caption(options)}<p class="empty-chart">No data in this period.</p>${
     options.zone === undefined ? '' : html`<div class="chart-foot"><span class="zone">Time zone: ${options.zone}</span></div>`

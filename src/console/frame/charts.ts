@@ -1,7 +1,7 @@
 /**
- * Renders charts as SVG on the server, so they need no script and work in both colour themes. Below each chart is a
- * table with the same figures. Horizontal positions are percentages, so a chart fills its container but its text keeps
- * its size.
+ * Renders charts as SVG on the server, with a table of the same figures below. They need no script and work in both
+ * colour themes. Horizontal positions are percentages, so that charts fill their container while the text keeps its
+ * size.
  */
 import {
   type Bucket,
@@ -21,7 +21,6 @@ import { type Html, html } from './html.ts';
 
 export type { ChartOptions } from './chart-frame.ts';
 
-/** Renders bars, which are stacked if there are several series. */
 export function barChart(options: ChartOptions): Html {
   const { buckets, series, format, wholeNumbers } = options;
   const totals = buckets.map(totalOf);
@@ -29,7 +28,7 @@ export function barChart(options: ChartOptions): Html {
   const { ticks, max } = yTicks(Math.max(...totals), wholeNumbers);
   const step = 100 / buckets.length;
   const gap = Math.min(step * 0.2, 1);
-  // All bars of a series are a single path, which keeps pages with many bars small.
+  // A single path for all bars of a series keeps pages with many bars small.
   const bars = series.map((_, position) => {
     const path = buckets.map(({ values }, index) => {
       const height = ((values[position] ?? 0) / max) * plotHeight;
@@ -84,11 +83,10 @@ export interface RankedItem {
   readonly label: string;
   readonly value: number;
   readonly href?: string;
-  /** Shown in front of the value. */
   readonly detail?: Html | string;
 }
 
-/** Renders a list with a horizontal bar for each item, such as the spend by model. The caller sorts the items. */
+/** Renders a horizontal bar for each item, e.g. the spend by model. The caller sorts the items. */
 export function ranking({
   title,
   items,
@@ -114,16 +112,13 @@ export function ranking({
 
 export interface Span {
   readonly label: Html | string;
-  /** In milliseconds from the start of the waterfall. */
+  /** Milliseconds since the start of the waterfall. */
   readonly start: number;
   readonly end: number;
-  /**
-   * When something happened during the span, e.g. the first byte of a response arrived. Up to this time, the bar has a
-   * paler colour.
-   */
+  /** When something happened during the span, e.g. the first byte arrived. The bar is paler up to this time. */
   readonly mark?: number;
   readonly tone: 'good' | 'warning' | 'bad' | 'neutral';
-  /** Shown to the right of the bar, for example an outcome. */
+  /** Shown to the right of the bar, e.g. an outcome. */
   readonly detail?: Html | string;
   readonly title: string;
 }
@@ -175,8 +170,7 @@ function legendOf({ series }: ChartOptions): Legend[] {
 }
 
 /**
- * If the bucket of a chart has a link, we wrap it in that. The table below the chart has the same links, so we keep
- * these out of the tab order.
+ * Links a bucket of a chart. These links aren't in the tab order, because the table below the chart has the same ones.
  */
 function linked(href: string | undefined, content: Html): Html {
   return href === undefined ? html`<g class="bucket">${content}</g>` : html`<a class="bucket" href="${href}" tabindex="-1">${content}</a>`;

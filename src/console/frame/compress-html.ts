@@ -1,24 +1,21 @@
-/** Compresses pages. They consist mostly of repeated markup, so they shrink to a fifth. */
+/** Compresses pages, which shrink to a fifth because they consist mostly of repeated markup. */
 import { randomBytes, randomInt } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 
-/** Anything smaller fits into one packet anyway, so compressing it gains nothing. */
 const minBytes = 1_000;
 const maxPadding = 100;
 const headerBytes = 10;
-/** A flag in the gzip header (FNAME), which says that a file name follows. */
+/** The flag in the gzip header (FNAME) that announces a file name. */
 const hasName = 0x08;
 
 const gzipAsync = promisify(gzip);
 
 /**
- * Compresses a page in a thread of zlib, so that calls don't have to wait. Returns null if the text is short or the
- * browser doesn't accept gzip.
- *
- * If somebody can make a browser request pages that contain texts of their choice, the exact sizes let them guess the
- * rest of the page, one character after the other (BREACH). To hide the exact size, we put a file name of random length
- * into the gzip header. Brotli has no such header, which is why we don't use it.
+ * Compresses a page in a zlib thread, so that calls don't have to wait. Returns null if the text is short or the
+ * browser doesn't accept gzip. A random file name in the gzip header hides the exact size. Otherwise, somebody who can
+ * make a browser request pages with texts of their choice could guess the rest of the page from the sizes, one
+ * character after the other (BREACH). Brotli has no such header, so we don't use it.
  */
 export async function compressHtml(text: Buffer, acceptEncoding: string | undefined): Promise<Buffer | null> {
   if (text.length < minBytes || !acceptsGzip(acceptEncoding ?? '')) return null;

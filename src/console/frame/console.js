@@ -1,6 +1,6 @@
 // This script is only for convenience. Every page works without JavaScript.
 
-// A `[data-copy]` button copies the code or text before it. We only show it if the browser gives us access to the
+// A `[data-copy]` button copies the code or text before it. It's only shown if the browser allows access to the
 // clipboard.
 const showCopyButtons = (root) => {
   if (!navigator.clipboard) return;
@@ -18,7 +18,6 @@ document.addEventListener('click', async (event) => {
       button.textContent = label;
     }, 1500);
   }
-  // Close menus when the user clicks anywhere else.
   for (const menu of document.querySelectorAll('details.menu[open]')) if (!menu.contains(event.target)) menu.open = false;
 });
 document.addEventListener('keydown', (event) => {
@@ -28,7 +27,7 @@ document.addEventListener('keydown', (event) => {
     menu.querySelector('summary').focus();
   }
 });
-// Keep empty fields of GET forms out of the URL. Browsers don't submit disabled fields.
+// Disable empty fields of GET forms, which keeps them out of the URL.
 document.addEventListener('submit', (event) => {
   const form = event.target;
   if (form.method !== 'get') return;

@@ -6,7 +6,7 @@ import type { CsvRows, CsvValue } from './route.ts';
 
 const chunkSize = 16_384;
 
-/** Resolves once all rows have been sent. Rejects if we can't read a row or the client disconnects. */
+/** Resolves once all rows have been sent. Rejects if a row can't be read or the client disconnects. */
 export async function sendCsv(
   response: ServerResponse,
   { header, rows }: { readonly header: readonly string[]; readonly rows: CsvRows },
@@ -29,9 +29,7 @@ function formatCsvRow(values: readonly CsvValue[]): string {
   return `${values.map(formatValue).join(',')}\r\n`;
 }
 
-/**
- * Spreadsheets evaluate text that looks like a formula, so we put an apostrophe in front of it. We leave numbers alone.
- */
+/** Puts an apostrophe in front of text that a spreadsheet would evaluate as a formula. Numbers stay unchanged. */
 function formatValue(value: CsvValue): string {
   if (value === null) return '';
   if (typeof value !== 'string') return String(value);

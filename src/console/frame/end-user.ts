@@ -1,6 +1,6 @@
 /**
- * Links to an end user's page. The subject is a part of the path. If all we have is its SHA-256, that goes into the
- * query (`/end-users?sha256=9f86…`), because in the path it could just as well be somebody's subject.
+ * Builds links to pages of end users, whose path contains the subject. If only the SHA-256 is known, it goes into the
+ * query (`/end-users?sha256=9f86…`), because in the path it could be mistaken for a subject.
  */
 import { hashSubjectHex } from '../../core/subject.ts';
 import { type Html, html } from './html.ts';
@@ -8,13 +8,12 @@ import { projectPath } from './project-path.ts';
 import type { ConsoleContext } from './route.ts';
 
 export const endUsersPath = '/end-users';
-/** The form field that contains a hashed subject. */
 export const hashParameter = 'sha256';
 
 type View = Pick<ConsoleContext, 'project'>;
 
 export function endUserPath(context: View, subject: string): string {
-  // Browsers resolve `.` and `..` in a path, even if they're encoded.
+  // Link by hash, because browsers resolve `.` and `..` in a path even if they're encoded.
   if (subject === '.' || subject === '..') return endUserPathOfHash(context, hashSubjectHex(subject));
   return projectPath(context, `${endUsersPath}/${encodeURIComponent(subject)}`);
 }

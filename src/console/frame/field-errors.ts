@@ -3,9 +3,8 @@ import { formatIssues, type Issue } from '../../core/error-messages.ts';
 import { sentence } from './values.ts';
 
 export interface FieldErrors {
-  /** Returns all errors about a field and its members as sentences. Undefined if the field is fine. */
+  /** Returns the errors of a field and its members as sentences. Undefined if there are none. */
   of(name: string): string | undefined;
-  /** Like `of`, but leaves out errors about members of the field. */
   at(path: string): string | undefined;
 }
 
@@ -24,7 +23,7 @@ export function createFieldErrors(issues: readonly Issue[]): FieldErrors {
 
 export const noErrors = createFieldErrors([]);
 
-/** A form that is shown again, with the person's input. */
+/** A rejected form with the person's input and the errors. */
 export interface SubmittedForm {
   readonly form: URLSearchParams;
   readonly errors: FieldErrors;

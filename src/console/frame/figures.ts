@@ -6,9 +6,9 @@ export interface Stat {
   readonly value: Html | string;
   /** Links to the things that were counted, e.g. a list of calls. */
   readonly href?: string;
-  /** A line below the figure, which says what we count or for which period. */
+  /** A line below the figure, which says what is counted or for which period. */
   readonly hint?: Html | string;
-  /** How much the figure has changed since the period before, e.g. 0.12 for 12% more. `good` determines the colour. */
+  /** The change since the previous period, e.g. 0.12 for 12% more. `good` determines the colour. */
   readonly delta?: { readonly share: number; readonly good: boolean | null };
 }
 
@@ -51,11 +51,9 @@ export function badge(label: string, tone: Tone = 'neutral'): Html {
 }
 
 export interface MeterOptions {
-  /** Tells screen readers what the meter measures. */
   readonly label: string;
   readonly value: number;
   readonly max: number | null;
-  /** The text on the meter, e.g. `12 of 100 calls`. */
   readonly text: Html | string;
 }
 
@@ -77,9 +75,7 @@ export function definitions(items: readonly (readonly [label: string, value: Htm
   return html`<dl class="definitions">${items.map(([label, value]) => html`<div><dt>${label}</dt><dd>${value ?? '–'}</dd></div>`)}</dl>`;
 }
 
-/**
- * Renders preformatted text with a copy button, which needs JavaScript. `label` describes the text to screen readers.
- */
+/** Renders preformatted text with a copy button, which needs JavaScript. `label` is for screen readers. */
 export function codeBlock(text: string, label: string): Html {
   return html`<div class="code-block"><pre tabindex="0" role="region" aria-label="${label}"><code>${text}</code></pre><button class="button small copy" type="button" data-copy hidden>Copy</button></div>`;
 }

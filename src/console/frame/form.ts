@@ -11,7 +11,7 @@ export interface FormOptions {
   readonly submit: string;
   readonly danger?: boolean;
   readonly cancelHref?: string;
-  /** If there's no heading for the form, this tells screen readers what it's for. */
+  /** A label for screen readers, for forms without a heading. */
   readonly label?: string;
 }
 
@@ -24,7 +24,7 @@ ${csrfField(context)}${fields}
 </form>`;
 }
 
-/** Renders the hidden field with the CSRF token. You only need this if you don't use `form`. */
+/** Renders the hidden field with the CSRF token, for forms that don't use `form`. */
 export function csrfField(context: Pick<ConsoleContext, 'csrfToken'>): Html {
   return html`<input type="hidden" name="csrf" value="${context.csrfToken}">`;
 }
@@ -35,11 +35,11 @@ export interface ActionButtonOptions {
   readonly label: string;
   readonly values?: Readonly<Record<string, string>>;
   readonly danger?: boolean;
-  /** Screen readers read this after the label, e.g. `key production` after `Revoke`. */
+  /** Text for screen readers after the label, e.g. `key production` after `Revoke`. */
   readonly about?: string;
 }
 
-/** Renders a form that only has a button, e.g. for actions in tables. */
+/** Renders a form that only consists of a button, e.g. in a table. */
 export function actionButton({ context, action, label, values = {}, danger = false, about }: ActionButtonOptions): Html {
   const hidden = Object.entries(values).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`);
   return html`<form class="inline" method="post" action="${action}">${csrfField(context)}${hidden}<button class="button small${
@@ -48,15 +48,14 @@ export function actionButton({ context, action, label, values = {}, danger = fal
 }
 
 export interface ConfirmationOptions extends FormOptions {
-  /** The text that people have to type. */
   readonly confirmation: string;
-  /** Explains what's going to happen, and that there's no way back. */
+  /** Explains what's going to happen, and that it can't be undone. */
   readonly text: Html | string;
 }
 
 /**
- * Renders a form for an action that can't be undone. The person has to type `confirmation` first, which the action
- * checks with `requireConfirmation`.
+ * Renders a form for an action that can't be undone. The person has to type `confirmation`, which the action checks
+ * with `requireConfirmation`.
  */
 export function confirmationForm({ confirmation, text, fields = [], ...options }: ConfirmationOptions): Html {
   const typed = textField({
@@ -68,13 +67,13 @@ export function confirmationForm({ confirmation, text, fields = [], ...options }
   return html`<div class="danger-zone"><p>${text}</p>${form({ ...options, danger: true, fields: [...fields, typed] })}</div>`;
 }
 
-/** Throws `bad_request` if the person didn't type the text that `confirmationForm` asked for. */
+/** Throws `bad_request` if the person didn't type the text that the form asked for. */
 export function requireConfirmation(fields: URLSearchParams, confirmation: string): void {
   if (fields.get('confirmation')?.trim() === confirmation) return;
   throw gatewayError('bad_request', { message: `type ${confirmation} to confirm` });
 }
 
-/** Returns a function that looks up what a field needs, i.e. its name, value and error. */
+/** Returns a function that looks up the name, value and error of a field. */
 export function fillFields(form: URLSearchParams, errors: FieldErrors) {
   return (name: string) => ({ name, value: form.get(name), error: errors.of(name) });
 }
@@ -94,13 +93,12 @@ export interface TextFieldOptions extends FieldBase {
   readonly autocomplete?: string;
   readonly min?: number | string;
   readonly max?: number | string;
-  /** Use `any` to allow decimals. */
+  /** Use `any` to allow decimals in a number field. */
   readonly step?: number | 'any';
   readonly maxLength?: number;
   readonly pattern?: string;
-  /** We suggest these in a `<datalist>`. */
   readonly suggestions?: readonly string[];
-  /** Shown after the input, e.g. `USD` or `days`. */
+  /** The unit to show after an input field, e.g. `USD` or `days`. */
   readonly unit?: string;
   readonly autofocus?: boolean;
 }
@@ -148,7 +146,7 @@ export function textArea(
 ): Html {
   const { name, value, rows = 4, maxLength, placeholder, code } = options;
   const attributes = optionalAttributes({ rows, maxlength: maxLength, placeholder });
-  // Browsers swallow a line feed that comes right after the tag, so add one that they can swallow.
+  // Browsers drop a line feed directly after the tag, so add one for them to drop.
   return field(
     options,
     html`<textarea id="${idOf(name)}" name="${name}"${code ? html` class="code" spellcheck="false"` : ''}${attributes}${states(options)}>
@@ -159,7 +157,7 @@ ${value}</textarea>`,
 export interface Option {
   readonly value: string;
   readonly label: string;
-  /** All options with the same group are listed below this heading. */
+  /** The heading under which options of the same group are listed. */
   readonly group?: string;
 }
 

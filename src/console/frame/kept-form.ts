@@ -1,7 +1,7 @@
 /**
- * If a session ends before the person has submitted their form, we keep what they've typed. They see their input on a
- * page of its own, sign in in another tab, and then send the form again from the first one. That also works with an
- * identity provider, and we don't have to store input of visitors without a session.
+ * Keeps the input of a form if the session has ended before it was submitted. People see their input on a page of its
+ * own, sign in in another tab, and send the form again from the first one. This also works with identity providers, and
+ * nothing is stored for visitors without a session.
  */
 import { definitions } from './figures.ts';
 import { csrfField } from './form.ts';
@@ -10,17 +10,17 @@ import type { PageContent } from './route.ts';
 import { csrfTokenOf } from './same-site.ts';
 import type { Visit } from './visit.ts';
 
-/** Only import forms are larger than this. If one of those is lost, the person just has to choose the file again. */
+/** Only import forms are larger than this, and their file can just be chosen again. */
 export const maxKeptBytes = 256 * 1024;
-/** After signing in in a new tab, people see this page, which sends them back to the tab with their form. */
+/** After signing in in a new tab, this page sends people back to the tab with their form. */
 export const signedInPath = '/signed-in';
 
-/** These hidden fields mean nothing to people, so we don't show them. */
+/** Hidden form fields whose values mean nothing to people. */
 const technicalFields: ReadonlySet<string> = new Set(['csrf', 'read', 'key_id', 'next', 'removed', 'confirmed_days', 'zone']);
 
 /**
- * Returns a page with the submitted input. Returns null if the form had no fields, because then there's nothing to
- * keep, and also if it had a password, because we never write passwords into a page.
+ * Returns a page with the submitted input, or null if there's nothing to keep. Also null for forms with a password,
+ * because passwords are never written into a page.
  */
 export function keptFormPage(form: URLSearchParams, { url, secrets }: Pick<Visit, 'url' | 'secrets'>): PageContent | null {
   const fields = [...form].filter(([name]) => name !== 'csrf');

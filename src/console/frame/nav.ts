@@ -1,4 +1,4 @@
-/** Builds the navigation from the pages that exist, as far as the person may open them. */
+/** Builds the navigation from the registered pages that the person may open. */
 
 import { isUuid } from '../../core/ids.ts';
 import type { Role } from '../../people/person.ts';
@@ -72,7 +72,7 @@ const groups: readonly (readonly [label: string, entries: readonly (readonly [la
 ];
 
 export interface Navigation {
-  /** Returns the groups with at least one link. If `slug` and `role` are null, we leave out the pages of projects. */
+  /** Returns groups with at least one link. If `slug` and `role` are null, pages of projects are left out. */
   groupsFor(view: {
     readonly path: string;
     readonly slug: string | null;
@@ -80,21 +80,20 @@ export interface Navigation {
     readonly isAdmin: boolean;
   }): NavGroup[];
   /**
-   * When somebody switches to another project, we want to show them the same page there. `page` is the path below the
-   * current project, or null if they aren't on a project page. If the other project doesn't have this page, or the
-   * person may not open it, we return the list that it belongs to, or else the first page of the project.
+   * Finds the page to show after switching to another project. `page` is the current path below the project, or null.
+   * If the person can't open this page there, returns the list that it belongs to, or else the first page of the
+   * project.
    */
   samePage(page: string | null, query: URLSearchParams, role: Role): string;
 }
 
 /**
- * Returns true if this part of a query only makes sense in the current project. That's the position in a list, a key,
- * the call in a playground, and the consent to read all calls, because there may be a lot more of them in the other
- * project.
+ * Returns true for query parameters that only make sense in the current project: the position in a list, a key, the
+ * call in a playground, and the consent to read all calls, of which another project may have many more.
  */
 function isOfProject([name, value]: readonly [string, string]): boolean {
-  // We can't drop all UUIDs, because those of end users and tasks stay valid in other projects. `from` can also be the
-  // start of a period, which is a date.
+  // Don't drop all UUIDs, because those of end users and tasks stay valid in other projects. `from` can be a date as
+  // well, namely the start of a period.
   return name === pageParameter || name === 'rows' || name === 'key' || name === 'not_key' || (name === 'from' && isUuid(value));
 }
 
@@ -133,7 +132,7 @@ export function createNavigation(routes: readonly ConsoleRoute[]): Navigation {
   };
 }
 
-/** Returns the path of the first project page that every member may open, or null if there is none. */
+/** Returns the first project page that every member may open. Null if there's none. */
 export function firstPage(routes: readonly ConsoleRoute[]): string | null {
   const paths = new Set(routes.filter(({ method, access }) => method === 'get' && access === 'member').map(({ path }) => path));
   return groups.flatMap(([, entries]) => entries.map(([, path]) => path)).find((path) => paths.has(path)) ?? null;

@@ -4,10 +4,10 @@ import type { ConsoleContext } from './route.ts';
 
 type View = Pick<ConsoleContext, 'url'>;
 
-/** The query parameter for keyset pagination, which contains the key of the last row on the previous page. */
+/** The query parameter for keyset pagination. It contains the key of the last row on the previous page. */
 export const pageParameter = 'before';
 
-/** Returns the URL of the view with these changes to its query. Null removes a parameter. */
+/** Returns the URL of the view with a changed query. Null removes a parameter. */
 export function withQuery({ url }: View, changes: Readonly<Record<string, string | number | null>>): string {
   const query = new URLSearchParams(url.searchParams);
   for (const [name, value] of Object.entries(changes)) {
@@ -19,8 +19,7 @@ export function withQuery({ url }: View, changes: Readonly<Record<string, string
 }
 
 /**
- * Renders the filters of a list as a GET form for the same page. The parameters in `keep` belong to other controls, so
- * the form sends them again.
+ * Renders the filters of a list as a GET form. `keep` are the parameters of other controls, which the form preserves.
  */
 export function filterForm(
   view: View,
@@ -40,20 +39,19 @@ export function filterForm(
   }</div></form>`;
 }
 
-/** On narrow screens, we only show a form right away if it has at most this many fields. */
+/** Narrow screens show forms with up to this many fields without folding them. */
 const maxUnfolded = 2;
 
-/** Add these attributes to a filter form to hide it on narrow screens, until somebody presses `filtersButton`. */
+/** Attributes for a filter form that's hidden on narrow screens until somebody presses `filtersButton`. */
 export const foldedForm = html` id="filters" popover`;
 
-/** Only narrow screens show this button, because wide ones show the whole form. */
+/** Only shown on narrow screens, because wide ones show the whole form. */
 export function filtersButton(active: number): Html {
   return html`<button class="button filters-button" type="button" popovertarget="filters">Filters${active === 0 ? '' : ` (${active})`}</button>`;
 }
 
 /**
- * Renders the links to the next and the first page. `next` is the key of the last row on this page, or null if it's the
- * last page.
+ * Renders links to the next and first page. `next` is the key of the last row on this page, or null on the last page.
  */
 export function pager(
   view: View,
@@ -67,7 +65,7 @@ export function pager(
   }${next === null ? '' : html`<a class="button" rel="next" href="${withQuery(view, { [pageParameter]: next })}">${labels.next}</a>`}</nav>`;
 }
 
-/** Links to the CSV of the view, which has the same path with `.csv` and the same query except for the paging. */
+/** Links to the CSV of the view, which has the same path with `.csv` and the same query without paging. */
 export function csvLink(view: View): Html {
   const path = withQuery(view, { [pageParameter]: null });
   const [before = '', query] = path.split('?', 2);

@@ -1,6 +1,6 @@
 /**
- * If the database is unreachable, we can't check ceilings. Keys and projects can choose what happens to their calls in
- * this case. Renders the field for that, and describes the current choice.
+ * Keys and projects can choose what happens to their calls while the database is down and ceilings can't be checked.
+ * Renders the field and describes the current choice.
  */
 import type { StoreDownPolicy } from '../../core/windows.ts';
 import { selectField } from './form.ts';
@@ -8,7 +8,6 @@ import type { Html } from './html.ts';
 
 interface ChosenPolicy {
   readonly policy: StoreDownPolicy;
-  /** Says where the policy was set. */
   readonly from: 'key' | 'project' | 'deployment';
 }
 
@@ -30,7 +29,6 @@ export function describeOutage({ policy, from }: ChosenPolicy): string {
 interface OutageFieldOptions {
   readonly value: string | null;
   readonly error: string | undefined;
-  /** This policy applies as long as the field is empty. */
   readonly inherited: ChosenPolicy & { readonly from: 'project' | 'deployment' };
   readonly hint: string;
 }

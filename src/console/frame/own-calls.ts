@@ -1,7 +1,6 @@
 /**
- * Hides the gateway's own calls from figures, and renders a line with their cost. Sometimes there are no precomputed
- * totals without these calls, and reading the calls themselves would take too long. In that case the figures include
- * them.
+ * Hides the gateway's own calls from figures, and renders a line with their cost. If there are no precomputed totals
+ * without these calls and reading call rows would take too long, the figures include them.
  */
 import { memoryApplication } from '../../core/call.ts';
 import type { Analytics } from '../../usage/analytics/analytics.ts';
@@ -22,7 +21,7 @@ type FigureReader = Pick<Analytics, 'figures'>;
 
 export interface ReportedFigures {
   readonly report: FiguresReport | TooManyCalls;
-  /** True if the figures include the gateway's own calls even though the person didn't ask for them. */
+  /** True if the figures include the gateway's own calls although they should be hidden. */
   readonly hasOwn: boolean;
 }
 
@@ -35,8 +34,8 @@ export async function readFigures(analytics: FigureReader, request: FiguresReque
 }
 
 /**
- * Reads the figures of the gateway's own calls. Resolves with null if the filter doesn't hide any, or if we'd have to
- * read too many calls.
+ * Reads the figures of the gateway's own calls. Resolves with null if the filter doesn't hide any, or if it would take
+ * too many call rows.
  */
 export async function readOwnFigures(analytics: FigureReader, request: FiguresRequest): Promise<Figures | null> {
   const { filter = {}, unit: _unit, group: _group, costly: _costly, ...selection } = request;
@@ -46,7 +45,7 @@ export async function readOwnFigures(analytics: FigureReader, request: FiguresRe
   return report instanceof TooManyCalls ? null : report.total;
 }
 
-/** Renders a line that says what the hidden calls cost. Returns an empty string if there are none. */
+/** Renders a line with the cost of the hidden calls, or an empty string if there are none. */
 export function ownCallsLine(context: ConsoleContext, own: Figures | null, hasOwn = false): Html | string {
   const showHref = withQuery(context, { own: 'show', [pageParameter]: null });
   if (hasOwn)

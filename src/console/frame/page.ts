@@ -11,20 +11,19 @@ import type { PageContent, Undo } from './route.ts';
 
 export interface Frame {
   readonly person: Person | null;
-  /** Null means that we leave it to the browser. */
   readonly theme: Preferences['theme'];
-  /** The path and query of the page, so that we can return there after a change of the theme. */
+  /** The path and query of the page, to return there after a change of the theme. */
   readonly path: string;
   readonly csrfToken: string;
   readonly nav: readonly NavGroup[];
-  /** The project of the page. If it has none, this is the project that the person visited last. */
+  /** The project of the page, or the one that the person visited last. */
   readonly project: { readonly slug: string; readonly name: string } | null;
-  /** The projects to choose from. Each `href` leads to this same page in another project. */
+  /** The projects to choose from. Each `href` leads to the same page in that project. */
   readonly projects: readonly { readonly slug: string; readonly name: string; readonly href: string }[];
   readonly notice: { readonly text: string; readonly tone: 'good' | 'bad'; readonly undo?: Undo } | null;
 }
 
-/** htmx would add inline styles, which our Content-Security-Policy forbids. */
+/** Our Content-Security-Policy forbids the inline styles that htmx would add. */
 const htmxConfig = '{"includeIndicatorCSS": false, "history": true}';
 
 export function renderDocument(page: PageContent, frame: Frame): Html {

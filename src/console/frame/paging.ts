@@ -1,11 +1,11 @@
-/** Keyset pagination: cuts a list into pages, and reads all pages for a CSV export. */
+/** Keyset pagination, which cuts a list into pages and reads all pages for a CSV export. */
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
 import { pageParameter } from './navigation.ts';
 import type { ConsoleContext, CsvValue } from './route.ts';
 
 const csvPageSize = 500;
-/** The page size for lists of messages. It's small because messages can be long, and it keeps the page below 150 kB. */
+/** The page size for lists of messages. It's small, because messages can be long and pages should stay below 150 kB. */
 export const messagesPerPage = 25;
 
 /**
@@ -19,8 +19,8 @@ export function parsePageId({ url }: Pick<ConsoleContext, 'url'>): string | null
 }
 
 /**
- * Pass one row more than the page has, if there is one, so that we know whether there's another page. Returns the rows
- * to show and the key that `pager` needs for the next page.
+ * Returns the rows to show, and the key that `pager` needs for the next page. Pass one row more than the page has, if
+ * there is one, to indicate that there's another page.
  */
 export function cutPage<Row>(
   rows: readonly Row[],
@@ -33,10 +33,7 @@ export function cutPage<Row>(
 }
 
 export interface CsvSource<Row> {
-  /**
-   * Reads the rows after the one with the key `after`. If there are fewer than `limit`, we take that for the end of the
-   * list.
-   */
+  /** Reads rows after the key `after`. Fewer than `limit` rows mean that the list has ended. */
   readonly readPage: (after: string | null, limit: number) => Promise<readonly Row[]>;
   readonly keyOf: (row: Row) => string;
   readonly toCsv: (row: Row) => readonly CsvValue[];

@@ -20,7 +20,7 @@
       timer = setTimeout(() => load(field.value, results), 150);
     });
     created.addEventListener('keydown', (event) => move(event, created, field));
-    // The dialog covers the backdrop, so a click on the backdrop has the dialog itself as its target.
+    // A click on the backdrop has the dialog itself as its target.
     created.addEventListener('click', (event) => event.target === created && created.close());
     document.body.append(created);
     return created;

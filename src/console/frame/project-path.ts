@@ -1,6 +1,6 @@
 import type { ConsoleContext } from './route.ts';
 
-/** Returns the path of a page in the project, e.g. `/keys`. Null and undefined values are left out of the query. */
+/** Returns the path of a page in the project, e.g. of `/keys`. Null and undefined values are left out of the query. */
 export function projectPath(
   { project }: Pick<ConsoleContext, 'project'>,
   page: string,

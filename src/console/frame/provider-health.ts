@@ -1,6 +1,6 @@
 /**
- * Computes the health of providers from the circuit breakers and the latest attempts of all projects. That way, the
- * pages of a project show the same as those of the deployment.
+ * Computes the health of providers from the circuit breakers and the latest attempts of all projects, so that pages of
+ * a project and of the deployment agree.
  */
 import { minuteMs } from '../../core/time.ts';
 import type { OpenBreaker } from '../../routing/open-breakers.ts';
@@ -12,7 +12,7 @@ import { type Html, html } from './html.ts';
 export interface ProviderHealth {
   /** The attempts of the last 15 minutes. Null if there were none. */
   readonly recent: RecentAttempts | null;
-  /** The breakers that aren't closed, of the provider and the members of its pool. */
+  /** Open and half-open breakers of the provider and its pool members. */
   readonly breakers: readonly OpenBreaker[];
 }
 
@@ -37,16 +37,14 @@ export function createReadHealth({
   };
 }
 
-/**
- * If at least this share of attempts fails, we call the provider failing, unless there were too few attempts to tell.
- */
+/** If this share of attempts fails, the provider counts as failing, unless there were too few attempts. */
 const failingShare = 0.2;
 const enoughAttempts = 5;
 
 export const healthRule =
   'A provider is down if a circuit breaker is open in any project, and failing if at least a fifth of its attempts of the last 15 minutes failed, in all projects together.';
 
-/** Don't say which projects are affected, because members may not see other projects. */
+/** Never says which projects are affected, because members may not see other projects. */
 export function healthBadge({ recent, breakers }: ProviderHealth): Html {
   const [worst] = breakers.toSorted((left, right) => Number(right.state === 'open') - Number(left.state === 'open'));
   if (worst) return breakerBadge(worst);

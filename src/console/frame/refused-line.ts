@@ -1,6 +1,5 @@
 /**
- * Renders a line for pages about usage that says how many calls were refused. Refused calls aren't included in any
- * other figures of these pages.
+ * Renders a line for usage pages with the number of refused calls, which aren't part of any other figures.
  */
 import type { RefusalCounts, RefusalFilter } from '../../usage/refusals/read-refusals.ts';
 import { notice } from './figures.ts';
@@ -10,10 +9,7 @@ import type { ConsoleContext } from './route.ts';
 import { rangeQuery } from './time-range.ts';
 import { formatCount } from './values.ts';
 
-/**
- * Renders nothing if no calls were refused. Only pass those filters of the page in `filter` that also make sense for
- * refused calls.
- */
+/** Renders nothing if no calls were refused. `filter` contains the page's filters that apply to refused calls. */
 export function refusedLine(context: ConsoleContext, { calls, recorded }: RefusalCounts, filter: RefusalFilter = {}): Html | string {
   if (calls === 0) return '';
   const href = projectPath(context, '/calls/refused', { ...rangeQuery(context), ...filter });

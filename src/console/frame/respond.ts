@@ -40,7 +40,7 @@ export function createResponder({ navigation, projectsOf, logger }: ResponderDep
   const frameOf = async (visit: Visit, visited: VisitedProject | null, message: Frame['notice']): Promise<Frame> => {
     const { session, cookies, url, secrets, request } = visit;
     const csrfToken = csrfTokenOf(secrets[0]);
-    // The browser can't go back to the path of a POST.
+    // A browser can't go back to the path of a POST.
     const path = request.method === 'GET' ? url.pathname + url.search : '/console/account';
     const common = { csrfToken, path, notice: message };
     if (session === null) return { ...common, person: null, theme: null, nav: [], project: null, projects: [] };
@@ -51,7 +51,7 @@ export function createResponder({ navigation, projectsOf, logger }: ResponderDep
     const nav = navigation.groupsFor({ path: url.pathname, slug: project?.slug ?? null, role, isAdmin: session.person.isAdmin });
     const prefix = `/console/p/${visited?.project.slug}`;
     const page = visited !== null && url.pathname.startsWith(`${prefix}/`) ? url.pathname.slice(prefix.length) : null;
-    // In a POST, the query says nothing about what the page shows.
+    // The query of a POST says nothing about what the page shows.
     const query = request.method === 'GET' ? url.searchParams : new URLSearchParams();
     const pages: Readonly<Record<Role, string>> = {
       member: navigation.samePage(page, query, 'member'),
@@ -102,7 +102,7 @@ export function createResponder({ navigation, projectsOf, logger }: ResponderDep
           startDownload(response, result.contentType, result.fileName);
           return void response.end(result.body);
         case 'stream':
-          // Without this header, nginx would buffer the stream.
+          // Without this header, nginx buffers the stream.
           response.setHeader('x-accel-buffering', 'no');
           if (result.fileName !== undefined) {
             startDownload(response, result.contentType, result.fileName);
@@ -134,15 +134,15 @@ export function createResponder({ navigation, projectsOf, logger }: ResponderDep
   };
 }
 
-/** We can't erase anything from a log, so we leave out the subject in the address of an end user. */
+/** Leaves the subject out of an end user's path, because logs can't be erased. */
 function loggedPath({ url: { pathname } }: Visit): string {
   const [before = '', subject] = pathname.split(`${endUsersPath}/`, 2);
   return subject === undefined ? pathname : `${before}${endUsersPath}/:subject`;
 }
 
 /**
- * After a redirect, the page shows a notice, maybe with a button to undo the action. Both are in cookies, which we
- * delete here so that people see them only once.
+ * Returns the notice after a redirect, maybe with an undo button. It's stored in cookies, which are deleted here so
+ * that people see it only once.
  */
 function takeNotice(response: Response, visit: Visit): Frame['notice'] {
   const text = takeSigned(response, visit, 'notice', noticeName(visit));
@@ -151,7 +151,7 @@ function takeNotice(response: Response, visit: Visit): Frame['notice'] {
   return { text, tone: 'good', ...(undo !== null && { undo: JSON.parse(undo) as Undo }) };
 }
 
-/** Returns null if there's no such cookie, or if this session hasn't signed it. */
+/** Returns null if the cookie is missing or wasn't signed by this session. */
 function takeSigned(response: Response, visit: Visit, purpose: string, name: string): string | null {
   const value = visit.cookies[name];
   if (value === undefined) return null;

@@ -1,7 +1,7 @@
 /**
- * Describes the pages and actions of the console. Before `router.ts` runs one of them, it checks the session, the role
- * and the CSRF rules, and it writes the audit row of every action. The page folders export lists of routes, and nothing
- * else registers URLs.
+ * Types for the pages and actions of the console. Before running one, `router.ts` checks the session, the role and the
+ * CSRF rules, and writes the audit row of every action. The page folders export lists of routes, and nothing else
+ * registers URLs.
  */
 
 import type { Cookie } from '../../http/cookies.ts';
@@ -37,23 +37,23 @@ export interface PageRoute extends RouteBase {
   handle(context: ConsoleContext): Promise<PageResult>;
 }
 
-/** A route that changes something. We write its audit row before `handle` runs and add the outcome afterwards. */
+/**
+ * A route that changes something. Its audit row is written before `handle` runs, and the outcome is added afterwards.
+ */
 export interface ActionRoute extends RouteBase {
   readonly method: 'post';
   /**
-   * The name of the action in the audit log, such as `key.issue`. Null if there's nothing to audit, because the action
-   * doesn't change anything (e.g. a dry run).
+   * The action's name in the audit log, such as `key.issue`. Null if it changes nothing (e.g. a dry run), so that
+   * there's nothing to audit.
    */
   readonly action: string | null;
-  /** How large the form may be. Defaults to 1 MiB. */
+  /** The maximum size of the form. Defaults to 1 MiB. */
   readonly maxBytes?: number;
-  /**
-   * Throws a GatewayError if the input is invalid. We then call `invalidForm`, if there is one, to show the form again.
-   */
+  /** Throws a GatewayError if the input is invalid. If there's an `invalidForm`, it then shows the form again. */
   handle(context: ConsoleContext, form: URLSearchParams): Promise<ActionResult>;
   /**
-   * Returns the form with the rejected input. We send it with status 422 and the error message above it. If a route
-   * doesn't have this function, people get the error page.
+   * Returns the form with the rejected input, which is sent with status 422 and the error message above it. Without
+   * this function, people get the error page.
    */
   invalidForm?(context: ConsoleContext, form: URLSearchParams, errors: FieldErrors): Promise<PageContent>;
 }
@@ -73,36 +73,31 @@ export function post(
 }
 
 export interface ConsoleContext {
-  /** Throws if there's no session, which can happen on routes with access `anyone`. Use `visitor` there. */
+  /** Throws without a session, which can happen on routes with access `anyone`. Use `visitor` there. */
   readonly session: Session;
   readonly visitor: Session | null;
-  /**
-   * The project in the URL. On routes with access `person`, `admin` or `anyone` there is none, so reading this throws.
-   */
+  /** The project in the URL. Throws on routes with access `person`, `admin` or `anyone`, because they have none. */
   readonly project: Project;
   /** The person's role in `project`. Deployment admins are owners of every project. */
   readonly role: Role;
-  /** The URL as requested. Filters and paging are in its query. */
+  /** The requested URL, with filters and paging in its query. */
   readonly url: URL;
-  /**
-   * The scheme and host that people and applications use to reach the gateway. That's the public URL from the
-   * configuration, or the one of the request if there is none.
-   */
+  /** The public scheme and host of the gateway, from the configuration or else from the request. */
   readonly origin: string;
   readonly params: Readonly<Record<string, string>>;
   /**
-   * The IANA name of the person's time zone. If they haven't chosen any, we use the project's reporting time zone, or
-   * `UTC` if the page has no project. Every chart and export should mention it.
+   * The IANA name of the person's time zone. Defaults to the project's reporting time zone, or `UTC` if the page has no
+   * project. Every chart and export should mention it.
    */
   readonly zone: string;
-  /** The CSRF token. `form()` adds it to every form as a hidden field. */
+  /** `form()` adds the CSRF token to every form as a hidden field. */
   readonly csrfToken: string;
   readonly now: number;
-  /** The client's network address. `src/http/client-address.ts` explains how we find it behind proxies. */
+  /** The client's network address (see `src/http/client-address.ts` for proxies). */
   readonly remoteAddress: string;
   readonly userAgent: string;
   readonly cookies: Readonly<Record<string, string>>;
-  /** True if the browser uses HTTPS, even if a proxy terminates it. Cookies then get the Secure attribute. */
+  /** True if the browser uses HTTPS, even if a proxy terminates it. Cookies then have the Secure attribute. */
   readonly secure: boolean;
   /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
@@ -110,15 +105,13 @@ export interface ConsoleContext {
 
 export interface PageContent {
   readonly kind: 'page';
-  /** Used as the heading of the page and the title of the document, so it's plain text. */
+  /** Plain text, because it's also the title of the HTML document. */
   readonly title: string;
   readonly content: Html;
   readonly status?: number;
-  /** Shown to the right of the heading. */
   readonly actions?: Html;
-  /** The pages above this one, with the topmost first. */
   readonly breadcrumbs?: readonly { readonly label: string; readonly href: string }[];
-  /** Scripts for this page only, created with `defineAsset`. They're loaded with `defer`. */
+  /** Scripts for this page only, created with `defineAsset` and loaded with `defer`. */
   readonly scripts?: readonly Asset[];
   readonly styles?: readonly Asset[];
   readonly setCookies?: readonly Cookie[];
@@ -126,20 +119,17 @@ export interface PageContent {
 
 export type PageResult =
   | PageContent
-  /** We stream the rows and escape their values, including those that a spreadsheet would evaluate as formulas. */
+  /** Rows are streamed. Values are escaped, including those that a spreadsheet would evaluate as formulas. */
   | {
       readonly kind: 'csv';
       readonly fileName: string;
       readonly header: readonly string[];
       readonly rows: CsvRows;
     }
-  /** Just a part of a page, which htmx puts into the page that's open. */
+  /** A part of a page, which htmx puts into the current page. */
   | { readonly kind: 'fragment'; readonly content: Html }
   | { readonly kind: 'download'; readonly fileName: string; readonly contentType: string; readonly body: string }
-  /**
-   * `to` is a path on this site, unless `external` is set. Then it's a URL of another site, e.g. of an identity
-   * provider.
-   */
+  /** `to` is a path on this site, or with `external` the URL of another site, e.g. of an identity provider. */
   | {
       readonly kind: 'redirect';
       readonly to: string;
@@ -152,7 +142,7 @@ export type CsvRows = AsyncIterable<readonly CsvValue[]> | Iterable<readonly Csv
 
 export type CsvValue = string | number | bigint | boolean | null;
 
-/** Reverts the action that has just run. People get a button for this next to the notice. */
+/** Reverts the action that has just run, with a button next to the notice. */
 export interface Undo {
   readonly action: string;
   readonly values?: Readonly<Record<string, string>>;
@@ -160,22 +150,21 @@ export interface Undo {
 
 export interface RedirectResult {
   readonly kind: 'redirect';
-  /** Has to be a path on this site. */
   readonly to: string;
   readonly notice?: string;
-  /** Adds a button that reverts the action. It's next to the `notice`, so set that as well. */
+  /** Adds a button that reverts the action, next to the `notice`, which has to be set as well. */
   readonly undo?: Undo;
   readonly setCookies?: readonly Cookie[];
   /**
-   * We add this to the audit row. Ids, names, and old and new values of settings are fine, but leave out texts of
-   * memories, secrets and subjects.
+   * Added to the audit row. Ids, names, and old and new values of settings are fine, but never texts of memories,
+   * secrets or subjects.
    */
   readonly audit?: Readonly<Record<string, unknown>>;
 }
 
 export type ActionResult =
   | RedirectResult
-  /** We use this for pages that people can only see once, e.g. with a new key. */
+  /** For pages that can only be seen once, e.g. with a new key. */
   | { readonly kind: 'page'; readonly page: PageContent; readonly audit?: Readonly<Record<string, unknown>> }
   | { readonly kind: 'fragment'; readonly content: Html; readonly audit?: Readonly<Record<string, unknown>> }
   | {
@@ -185,7 +174,7 @@ export type ActionResult =
       readonly body: string;
       readonly audit?: Readonly<Record<string, unknown>>;
     }
-  /** Streams bytes, e.g. the response in the playground. If there's a `fileName`, the browser downloads them. */
+  /** Streams bytes, e.g. the response in the playground. With a `fileName`, the browser downloads them. */
   | {
       readonly kind: 'stream';
       readonly fileName?: string;

@@ -1,6 +1,6 @@
 /**
- * Serves the routes of the console. It finds the session, checks the role and the CSRF rules, writes the audit row of
- * every action and renders the layout, so the pages don't have to.
+ * Serves the console's routes. Finds the session, checks the role and the CSRF rules, writes audit rows and renders the
+ * layout, so that pages don't have to.
  */
 import express, { type ErrorRequestHandler, type Request, type RequestHandler, type Response, type Router } from 'express';
 import { type GatewayError, gatewayError } from '../../core/errors.ts';
@@ -54,7 +54,7 @@ export function createConsoleRouter(options: ConsoleRouterOptions): Router {
   const responder = createResponder({ navigation, projectsOf: members.projectsOf, logger });
   const router = express.Router({ caseSensitive: true });
   router.use('/console', ({ method }, _response, next) => {
-    // Express would answer OPTIONS requests with the methods that the path allows.
+    // Reject OPTIONS, because Express would respond with the allowed methods.
     if (method === 'OPTIONS') throw gatewayError('not_found');
     next();
   });
@@ -81,7 +81,7 @@ function whenUndecodable(handler: RequestHandler): ErrorRequestHandler {
   return (error, request, response, next) => (error instanceof URIError ? handler(request, response, next) : next(error));
 }
 
-/** `/console` and `/console/p/{slug}` lead to the first page of a project. */
+/** Redirects `/console` and `/console/p/{slug}` to the first page of a project. */
 function startRoutes(startPage: string | null, { projectsOf }: ConsoleRouterOptions['members']): PageRoute[] {
   const start: PageRoute = {
     method: 'get',
@@ -137,10 +137,7 @@ function createHandler(route: ConsoleRoute, options: ConsoleRouterOptions, respo
   };
 }
 
-/**
- * Throws `not_found` if the person has no role in the project, and `forbidden` if a member asks for a route that's only
- * for owners.
- */
+/** Throws `not_found` if the person has no role in the project, and `forbidden` if only owners may use the route. */
 async function authorize(access: Access, { session, request }: Visit, options: ConsoleRouterOptions): Promise<VisitedProject | null> {
   switch (access) {
     case 'anyone':
@@ -165,8 +162,8 @@ async function authorize(access: Access, { session, request }: Visit, options: C
 }
 
 /**
- * Shows people what they had typed into a form, so that they don't lose it. If there's nothing to show, we redirect to
- * the sign-in page. If a script sent the form, it's still on the person's page, so we just return an error.
+ * Shows the submitted input, so that people don't lose it when they have to sign in. Without input, redirects to the
+ * sign-in page. If a script sent the form, returns an error because the input is still on the page.
  */
 async function askToSignIn(route: ConsoleRoute, response: Response, visit: Visit, responder: Responder): Promise<void> {
   if (route.method === 'post' && visit.isPartial) throw sessionEnded();
@@ -182,8 +179,8 @@ function sessionEnded(): GatewayError {
 }
 
 /**
- * Redirects to the sign-in page. After signing in, people return to this page, or to the page with the form if they had
- * submitted one.
+ * Redirects to the sign-in page. After signing in, people return to this page, or to the page with the form that they
+ * had submitted.
  */
 function redirectToSignIn(response: Response, { request, url, isPartial }: Visit): void {
   const shown = isPartial ? request.headers['hx-current-url'] : request.method === 'POST' ? request.headers.referer : url.href;
@@ -221,8 +218,8 @@ function pathOf({ access, path }: ConsoleRoute): string {
 }
 
 /**
- * Express takes the first route that matches, so routes with fewer parameters have to come first. For example,
- * `/calls.csv` and `/calls/live` would never match after `/calls/:id`.
+ * Express uses the first matching route, so sort routes with fewer parameters first. Otherwise `/calls.csv` and
+ * `/calls/live` would never match, because `/calls/:id` does.
  */
 function inMatchingOrder(routes: readonly ConsoleRoute[]): ConsoleRoute[] {
   const parametersOf = ({ path }: ConsoleRoute) => path.split('/:').length + (path.endsWith('.csv') ? -0.5 : 0);

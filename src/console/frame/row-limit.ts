@@ -1,6 +1,6 @@
 /**
- * If there are no hourly aggregates for a page's filters, we have to read calls, but never more than 50,000 of them.
- * People can still load the page without this limit if they want to.
+ * Limits pages to 50,000 call rows if there are no hourly aggregates for their filters. People can load the page
+ * without this limit if they want to.
  */
 import { hourMs } from '../../core/time.ts';
 import type { Period } from '../../usage/analytics/range.ts';
@@ -14,12 +14,12 @@ import { formatCount } from './values.ts';
 
 const parameter = 'rows';
 
-/** Returns the limit for the queries of this page. If the person has asked for all calls, there's none. */
+/** Returns the limit for queries of the page. Absent if the person has asked for all calls. */
 export function rowLimit({ url }: Pick<ConsoleContext, 'url'>): { readonly maxRows?: number } {
   return url.searchParams.get(parameter) === 'all' ? {} : { maxRows: maxPageRows };
 }
 
-/** Returns a TooManyCalls error instead of throwing it. */
+/** Returns a TooManyCalls error instead of throwing it, so that the page can show a notice. */
 export async function orTooMany<Result>(read: Promise<Result>): Promise<Result | TooManyCalls> {
   return read.catch((error: unknown) => {
     if (error instanceof TooManyCalls) return error;
@@ -28,8 +28,8 @@ export async function orTooMany<Result>(read: Promise<Result>): Promise<Result |
 }
 
 /**
- * We show this instead of the figures if there are too many calls to read. It links to a shorter period, and to the
- * same page without the limit.
+ * Replaces the figures if they'd take too many call rows. Links to a shorter period, and to the same page without the
+ * limit.
  */
 export function tooManyCalls(context: Pick<ConsoleContext, 'url' | 'zone'>, { from, to }: Period, { calls }: TooManyCalls): Html {
   const hours = Math.max(1, Math.floor((0.9 * ((to - from) * maxPageRows)) / calls / hourMs));

@@ -1,7 +1,7 @@
 /**
- * Protects forms against CSRF. Browsers tell us in `Sec-Fetch-Site` which site a request came from. Older browsers, and
- * browsers that talk to a remote host without TLS, send `Origin` instead. If neither is present, the hidden token still
- * protects the form.
+ * Protects forms against CSRF. Browsers send the origin of a request in `Sec-Fetch-Site`. Older browsers, and browsers
+ * that talk to a remote host without TLS, send `Origin` instead. If neither is present, the hidden token still protects
+ * the form.
  */
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
@@ -17,10 +17,10 @@ export function isSameSite({ headers }: Pick<IncomingMessage, 'headers'>): boole
 }
 
 /**
- * Derives the CSRF token of a form from the secret in the cookie, which other sites can't read. That way we don't have
- * to store it. The token is masked with random bytes, so it's different in every page. Otherwise somebody who makes a
- * browser request pages with texts of their choice could tell from the sizes of the compressed pages when a text
- * contains a part of the token (BREACH).
+ * Derives a form's CSRF token from the secret in the cookie, which other sites can't read, so it doesn't have to be
+ * stored. A random mask makes the token different in every page. Otherwise, somebody who can make a browser request
+ * pages with texts of their choice could tell from the sizes of the compressed pages when a text contains a part of the
+ * token (BREACH).
  */
 export function csrfTokenOf(cookieSecret: string): string {
   const token = plainToken(cookieSecret);
@@ -43,16 +43,13 @@ function xor(left: Buffer, right: Buffer): Buffer {
   return left.map((byte, index) => byte ^ (right[index] ?? 0)) as Buffer;
 }
 
-/**
- * Signs a text with the session's secret, so that the console can tell where it comes from. A text that's signed for
- * one purpose, e.g. `notice`, is no good for any other.
- */
+/** Signs a text with the session's secret. The signature is only valid for the same purpose, e.g. `notice`. */
 export function signText(purpose: string, text: string, cookieSecret: string): string {
   const encoded = Buffer.from(text).toString('base64url');
   return `${encoded}.${signatureOf(purpose, encoded, cookieSecret)}`;
 }
 
-/** Returns the text if this session has signed it for the same purpose, or else null. */
+/** Returns null unless this session has signed the text for the same purpose. */
 export function readSignedText(purpose: string, value: string, cookieSecret: string): string | null {
   const [encoded = '', signature = ''] = value.split('.');
   return isEqual(signature, signatureOf(purpose, encoded, cookieSecret)) ? Buffer.from(encoded, 'base64url').toString() : null;
@@ -63,7 +60,7 @@ export function isSecure(request: IncomingMessage): boolean {
   return 'encrypted' in request.socket || firstOf(request.headers['x-forwarded-proto']) === 'https';
 }
 
-/** Returns the scheme and host from the browser's point of view. */
+/** Returns the scheme and host that the browser uses. */
 export function originOf(request: IncomingMessage): string {
   const host = firstOf(request.headers['x-forwarded-host']) ?? request.headers.host ?? '';
   const origin = `${isSecure(request) ? 'https' : 'http'}://${host}`;
@@ -71,8 +68,8 @@ export function originOf(request: IncomingMessage): string {
 }
 
 /**
- * Returns `path` if it's a path on this site, or else the start page. Use this if a redirect target comes from a query
- * or a form. The result can safely be put into a header.
+ * Sanitizes a redirect target from a query or a form. Returns the start page if it isn't a path on this site. The
+ * result is safe to put into a header.
  */
 export function safePath(path: string | null): string {
   if (path === null || !/^\/(?![/\\])[^\\\p{Cc}]*$/u.test(path)) return '/console';

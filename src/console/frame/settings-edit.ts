@@ -1,7 +1,7 @@
 /**
- * Lets several people edit settings at the same time. The form remembers the settings as they were when the editor
- * opened it. We only write what the editor changed, and only if nobody else has changed the same members since. If
- * somebody has, the form tells the editor what's different and keeps their input.
+ * Lets several people edit settings at the same time. The form contains the settings as they were when it was opened.
+ * Only changed members are written, and only if nobody else has changed them since. Otherwise the form shows the
+ * differences and keeps the editor's input.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { gatewayError } from '../../core/errors.ts';
@@ -10,7 +10,6 @@ import { notice } from './figures.ts';
 import { type Html, html } from './html.ts';
 import { formatSetting } from './values.ts';
 
-/** The settings as JSON values, by the name of their field. */
 export type Settings = Readonly<Record<string, unknown>>;
 
 const fieldName = 'read';
@@ -19,26 +18,22 @@ export function settingsField(settings: Settings): Html {
   return html`<input type="hidden" name="${fieldName}" value="${JSON.stringify(settings)}">`;
 }
 
-/**
- * Returns the settings that the editor saw when they opened the form. Throws `bad_request` if the field is missing or
- * invalid.
- */
+/** Returns the settings from when the form was opened. Throws `bad_request` if the field is missing or invalid. */
 export function parseSettingsField(form: URLSearchParams): Settings {
   try {
     const read: unknown = JSON.parse(form.get(fieldName) ?? '');
     if (isObject(read)) return read;
   } catch {
-    // Fall through, because this is the same error as for JSON that isn't an object.
+    // Invalid JSON gets the same error as JSON that isn't an object.
   }
   throw gatewayError('bad_request', { message: 'the form is incomplete: open the page again' });
 }
 
 export interface SettingsEdit {
-  /** The new values of the members that the editor changed. */
   readonly change: Settings;
   /**
-   * The settings that the editor saw, which can be more than they changed. We only save the change if all of them are
-   * still current.
+   * The settings that the editor saw, including unchanged ones. The change is only saved if all of them are still
+   * current.
    */
   readonly read: Settings;
 }
@@ -48,17 +43,15 @@ export function compareSettings(read: Settings, submitted: Settings): SettingsEd
   return { change: pick(submitted, names), read: pick(read, names) };
 }
 
-/** Returns the old and the new value of every changed member, for the audit log. */
+/** Returns the old and new value of every changed member, for the audit log. */
 export function auditOf({ change, read }: SettingsEdit): Settings {
   return Object.fromEntries(Object.entries(change).map(([name, to]) => [name, { from: read[name] ?? null, to }]));
 }
 
 /**
- * Prepares a form that somebody opens, or that we show again because we rejected the input in `sent`. The next
- * submission will be compared with `read`.
- *
- * If somebody else has changed the same members in the meantime, `notice` lists their changes. The editor sees them
- * there, so the next submission may overwrite them.
+ * Prepares a form that is opened, or shown again because the input in `sent` was rejected. The next submission is
+ * compared with `read`. `notice` lists members that somebody else has changed in the meantime. The editor has seen
+ * those changes, so the next submission may overwrite them.
  */
 export function rebaseSettings(
   sent: URLSearchParams | undefined,
@@ -81,7 +74,7 @@ function changesNotice(lines: readonly Html[]): Html {
   );
 }
 
-/** Describes a change with one line per value, going into objects. */
+/** Describes a change with one line per value, including values in nested objects. */
 function describeChange(name: string, before: unknown, after: unknown): Html[] {
   if (isObject(before) && isObject(after)) {
     const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];

@@ -1,4 +1,3 @@
-/** Explains why a plan skips a model (docs/architecture/routing-and-failover.md). */
 import type { Route } from '../../core/call.ts';
 
 export function explainSkip(reason: string, model: string, route: Route, lacks: readonly string[] = []): string {

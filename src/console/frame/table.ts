@@ -1,26 +1,24 @@
-/** Renders tables. On narrow screens each row becomes a card with labelled values. */
+/** Renders tables. On narrow screens, each row becomes a card with labelled values. */
 import { type Html, html } from './html.ts';
 
 export interface Column<Row> {
   readonly label: string;
   readonly value: (row: Row) => Html | string | number | null;
-  /** Aligns the column to the right. Use it for numbers. */
   readonly align?: 'end';
-  /** Leaves the column out on phones. */
   readonly wideOnly?: boolean;
-  /** For long texts: the column gets all remaining width, and its texts wrap. */
+  /** Gives the column all remaining width and wraps its texts. */
   readonly grow?: boolean;
 }
 
 export interface TableOptions<Row> {
-  /** Says what the table contains. Only screen readers get it, unless `showCaption` is set. */
+  /** Describes the table for screen readers. Only visible if `showCaption` is set. */
   readonly caption: string;
   readonly showCaption?: boolean;
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
-  /** Shown if there are no rows. It should say what would be listed and how it gets there. */
+  /** Shown if there are no rows. Should explain what would be listed and how it gets there. */
   readonly empty?: Html | string;
-  /** Makes the first cell a link, which covers the whole row. Rows for which it returns undefined have no link. */
+  /** Turns the first cell into a link that covers the row. Undefined for rows without a link. */
   readonly rowHref?: (row: Row) => string | undefined;
   /** The cells of the last row, which contains the totals. */
   readonly footer?: readonly (Html | string | number | null)[];

@@ -1,6 +1,6 @@
 /**
- * Keeps people from breaking routing by accident. A form with an unknown provider isn't saved. A form whose change has
- * other consequences is only saved once the person has confirmed them.
+ * Keeps people from breaking routing by accident. Forms with an unknown provider are rejected, and changes with other
+ * consequences have to be confirmed.
  */
 import { gatewayError } from '../../core/errors.ts';
 import { sha256 } from '../../core/sha256.ts';
@@ -14,13 +14,13 @@ import { type Html, html } from './html.ts';
 import { sentence } from './values.ts';
 
 export interface SubmittedTiers extends SubmittedForm {
-  /** What's wrong or risky about the change. If there are warnings, the person has to confirm them. */
+  /** Mistakes and warnings of the change. Warnings have to be confirmed. */
   readonly findings?: RoutingFindings;
 }
 
 const fieldName = 'confirmed';
 
-/** Throws `bad_request` if there are mistakes, or warnings that the person hasn't confirmed. */
+/** Throws `bad_request` if the change contains mistakes, or causes warnings that haven't been confirmed. */
 export function assertSafeChange({ mistakes, warnings }: RoutingFindings, form: URLSearchParams): void {
   if (mistakes.length > 0) {
     const [first, ...others] = mistakes;
@@ -36,8 +36,8 @@ export function assertSafeChange({ mistakes, warnings }: RoutingFindings, form: 
 }
 
 /**
- * Lists the warnings with a checkbox to confirm them, and belongs at the end of the form. If the warnings change, the
- * person has to confirm again.
+ * Renders the warnings and a checkbox to confirm them, for the end of the form. If the warnings change, they have to be
+ * confirmed again.
  */
 export function confirmationOf({ mistakes, warnings }: RoutingFindings): Html | '' {
   if (warnings.length === 0 || mistakes.length > 0) return '';
@@ -49,10 +49,7 @@ export function confirmationOf({ mistakes, warnings }: RoutingFindings): Html | 
   })}`;
 }
 
-/**
- * Identifies these warnings. The form sends this back, so we can tell whether the person has confirmed the same
- * warnings that we've found now.
- */
+/** Identifies a set of warnings. The form sends it back, so that a confirmation only counts for the same warnings. */
 function toConfirmation({ warnings }: Pick<RoutingFindings, 'warnings'>): string {
   return sha256(JSON.stringify(warnings)).toString('hex').slice(0, 16);
 }

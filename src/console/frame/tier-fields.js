@@ -1,4 +1,4 @@
-// Moves, adds and removes the models of a tier without sending the form. Without this script, the server does it.
+// Moves, adds and removes models of a tier in the browser. Without this script, the server does it.
 const labelOf = (list, index) => list.closest('.tier').querySelector('input').value || index;
 const relabel = (list) => {
   const tier = `tier ${labelOf(list, [...document.querySelectorAll('.tier')].indexOf(list.closest('.tier')) + 1)}`;
@@ -46,7 +46,7 @@ document.addEventListener('click', (event) => {
   relabel(list);
   focused.focus();
 });
-// The mark next to a model is about the old value, so remove it as soon as somebody edits the field.
+// An edited field no longer matches the mark next to it, so remove the mark.
 document.addEventListener('input', (event) => {
   if (event.target.matches('.tier-model input')) clear(event.target.closest('li'));
 });

@@ -1,8 +1,7 @@
 /**
- * Renders and parses the fields for tiers. A tier has a name and a field for each model of its chain, in order. We
- * ignore empty fields. Buttons move, add and remove models and tiers by sending the form to `arrangePath`, which
- * returns the page with the changed form (arrange-tiers.ts). For models, there's also a script that does this without
- * reloading the page.
+ * Renders and parses the fields for tiers. A tier has a name and a field for each model of its chain. Empty fields are
+ * ignored. Buttons move, add and remove models and tiers by sending the form to `arrangePath`, which returns the page
+ * with the changed form (arrange-tiers.ts). For models, a script does this without reloading the page.
  */
 import type { Tiers } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
@@ -17,13 +16,10 @@ import { markModel } from './tier-checks.ts';
 
 export const tierScript: Asset = defineAsset(new URL('./tier-fields.js', import.meta.url));
 
-/**
- * A tier from elsewhere, e.g. from the configuration file. It applies unless the form has a tier with the same name.
- */
+/** A tier from elsewhere, e.g. from the configuration file, which a tier with the same name in the form overrides. */
 export interface InheritedTier {
   readonly name: string;
   readonly models: readonly string[];
-  /** Says where the tier comes from, e.g. `configuration file`. */
   readonly origin: string;
 }
 
@@ -34,7 +30,7 @@ export interface TierFieldsOptions {
   readonly arrangePath: string;
   readonly scope: ModelScope;
   readonly inherited: (kind: TierKind) => readonly InheritedTier[];
-  /** If true, sections with inherited tiers are open. A section is always open if the form has tiers of this kind. */
+  /** True to open sections that only have inherited tiers. Sections with tiers in the form are always open. */
   readonly showsInherited?: boolean;
 }
 
@@ -45,7 +41,7 @@ const legends: Readonly<Record<TierKind, string>> = {
   transcription_tiers: 'Tiers for transcription',
 };
 
-/** We only suggest this many models, which keeps the page small. People can still type the name of any other model. */
+/** The maximum number of suggested models, to keep the page small. People can type any other name. */
 const maxChoices = 300;
 
 /** Renders a section for each kind of tier. The kind is also the prefix of the field names. */
@@ -72,8 +68,8 @@ ${inherited.length === 0 ? '' : inheritedSection(options, name, names)}</fieldse
 }
 
 /**
- * If somebody presses Enter in a field, browsers press the first submit button of the form. This hidden button makes
- * sure that it isn't one of those that rearrange the tiers.
+ * Pressing Enter in a field presses the first submit button of the form. This hidden button makes sure that it isn't
+ * one that rearranges the tiers.
  */
 export const defaultButton: Html = html`<button class="hidden" tabindex="-1" aria-hidden="true">Save</button>`;
 
@@ -100,10 +96,7 @@ ${error === undefined ? '' : html`<p class="error" id="field-${prefix}.name-erro
 <div><button class="button small plain" formaction="${target}" formnovalidate name="arrange" value="add:${name}:${row}" data-arrange="add">Add a model<span class="hidden"> to ${label}</span></button></div></div>`;
 }
 
-/**
- * Returns the tiers of the configuration file. If the form is about a part of the project, pass the project's own tiers
- * too.
- */
+/** Returns the tiers of the configuration file, and those of the project if the form is about a part of it. */
 export function inheritedTiers(catalog: Catalog, kind: TierKind, ofProject: Tiers = {}): InheritedTier[] {
   return Object.entries({ ...configuredTiers(catalog)[kind], ...ofProject }).map(([name, models]) => ({
     name,
@@ -124,13 +117,12 @@ function inheritedSection({ arrangePath, inherited, scope }: TierFieldsOptions, 
   )}</ul></div>`;
 }
 
-/** A tier as the person has entered it, so some of its `models` may be empty. */
+/** A tier as entered. Some of its `models` may be empty. */
 export interface TierRow {
   readonly tier: string;
   readonly models: readonly string[];
 }
 
-/** Returns all tiers of a form, even those that are empty. */
 export function formRows(form: URLSearchParams, name: string): TierRow[] {
   const rows: TierRow[] = [];
   for (let row = 0; form.has(`${name}.${row}.name`); row += 1) {
@@ -140,7 +132,6 @@ export function formRows(form: URLSearchParams, name: string): TierRow[] {
   return rows;
 }
 
-/** Replaces all tiers of this kind in the form. */
 export function setRows(form: URLSearchParams, name: string, rows: readonly TierRow[]): void {
   for (const field of new Set(form.keys())) if (field.startsWith(`${name}.`)) form.delete(field);
   for (const [row, { tier, models }] of rows.entries()) {
@@ -157,8 +148,8 @@ export function setTiers(form: URLSearchParams, sets: TierSets): void {
 }
 
 /**
- * Parses the tiers of the form. If two of the same kind have the same name, the first one wins. Call
- * `assertDistinctTiers` to reject such forms.
+ * If two tiers of the same kind have the same name, the first one wins. Call `assertDistinctTiers` to reject such
+ * forms.
  */
 export function readTiers(form: URLSearchParams): TierSets {
   const read = (kind: TierKind): Tiers => Object.fromEntries(filledRows(form, kind).toReversed());
@@ -170,7 +161,7 @@ export function readTiers(form: URLSearchParams): TierSets {
   };
 }
 
-/** Throws `bad_request` if two rows of a kind have the same name, or if a row has models but no name. */
+/** Throws `bad_request` if two tiers of a kind have the same name, or if a tier with models has no name. */
 export function assertDistinctTiers(form: URLSearchParams): void {
   for (const kind of tierKinds) {
     const names = filledRows(form, kind).map(([tier]) => tier);

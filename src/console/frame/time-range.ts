@@ -1,4 +1,4 @@
-/** The time range of a view. Renders the picker, links that keep the range, and labels for units of time. */
+/** Renders the picker for the time range of a view, links that keep the range, and labels for units of time. */
 import { addDays, type CalendarUnit, offsetOfRepeatedTime, startOf } from '../../core/time-zone.ts';
 import { formatLocal, type Period, type Range, type RangePreset } from '../../usage/analytics/range.ts';
 import { type Html, html } from './html.ts';
@@ -6,7 +6,6 @@ import { pageParameter, withQuery } from './navigation.ts';
 import type { ConsoleContext } from './route.ts';
 import { formatTimeIn } from './values.ts';
 
-/** These query parameters define the range of a view. */
 export const rangeParameters = ['range', 'from', 'to'] as const;
 
 const presetLabels: Readonly<Record<Exclude<RangePreset, 'custom'>, readonly [short: string, full: string]>> = {
@@ -17,10 +16,7 @@ const presetLabels: Readonly<Record<Exclude<RangePreset, 'custom'>, readonly [sh
   month: ['Month', 'This month'],
 };
 
-/**
- * Renders links for the usual ranges and a form for any other. Below that, it says which period is chosen and in which
- * time zone.
- */
+/** Renders links for the usual ranges, a form for any other, and the chosen period with its time zone. */
 export function rangePicker(context: Pick<ConsoleContext, 'url' | 'zone'>, range: Range): Html {
   const { url, zone } = context;
   const links = Object.entries(presetLabels).map(([preset, [short, full]]) => {
@@ -38,7 +34,7 @@ export function rangePicker(context: Pick<ConsoleContext, 'url' | 'zone'>, range
 <p class="hint range-text">${describePeriod(range, zone)} <span class="zone">${zone}</span></p></div>`;
 }
 
-/** Formats a period. We leave out the times if it consists of whole days, e.g. `2026-11-16 to 2026-11-22`. */
+/** Formats a period. Whole days have no times, e.g. `2026-11-16 to 2026-11-22`. */
 export function describePeriod({ from, to }: Period, zone: string): string {
   const isWhole = formatLocal(zone, from).length === 10 && formatLocal(zone, to).length === 10;
   if (!isWhole) return `${unitStart(zone, from)} to ${unitStart(zone, to)}`;
@@ -46,7 +42,7 @@ export function describePeriod({ from, to }: Period, zone: string): string {
   return first === last ? first : `${first} to ${last}`;
 }
 
-/** Returns the range as query parameters, for links to other views of the same range. */
+/** Returns the range as query parameters, for links to other views. */
 export function rangeQuery({ url }: Pick<ConsoleContext, 'url'>): Record<string, string> {
   return Object.fromEntries(
     rangeParameters.flatMap((name) => {
@@ -67,8 +63,8 @@ export function weekAround(at: number, zone: string): Record<string, string> {
 }
 
 /**
- * Returns the end of a period as we write it in a query. There, a date without a time includes that whole day, so for a
- * period that ends at midnight we need the day before.
+ * Returns the end of a period for a query. There, a date includes the whole day, so a period that ends at midnight ends
+ * with the day before.
  */
 function inclusiveEnd(to: number, zone: string): string {
   const text = formatLocal(zone, to);
@@ -82,8 +78,8 @@ export function unitName(unit: CalendarUnit): string {
 }
 
 /**
- * Formats a time to the minute. If the clock goes back and an hour repeats, we add an offset to tell its times apart,
- * e.g. `2026-10-25 02:00` and then `2026-10-25 02:00 +01:00`.
+ * Formats a time to the minute. If a clock change repeats an hour, an offset distinguishes its times, e.g. `2026-10-25
+ * 02:00` and then `2026-10-25 02:00 +01:00`.
  */
 export function unitStart(zone: string, at: number): string {
   return `${formatTimeIn(at, zone, 'minute')} ${offsetOfRepeatedTime(zone, at)}`.trimEnd();
@@ -91,7 +87,7 @@ export function unitStart(zone: string, at: number): string {
 
 const axisFormats = new Map<string, Intl.DateTimeFormat>();
 
-/** Returns two labels for a unit, a full one and one for the axis. */
+/** Returns a full label for a unit, and one for the axis. */
 export function unitLabels(unit: CalendarUnit, zone: string, at: number): { readonly label: string; readonly axisLabel: string } {
   const minute = formatTimeIn(at, zone, 'minute');
   if (unit === 'minute' || unit === 'hour')

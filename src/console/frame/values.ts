@@ -1,4 +1,3 @@
-/** Formats costs, counts, durations, percentages and times. */
 import { toUsd } from '../../core/cost.ts';
 import { type Html, html } from './html.ts';
 
@@ -15,7 +14,7 @@ const counts = new Intl.NumberFormat('en-US');
 const compactCounts = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 1 });
 const percents = new Intl.NumberFormat('en-US', { style: 'percent', maximumFractionDigits: 1 });
 
-/** We show this instead of a missing or unknown value. */
+/** Shown instead of a missing or unknown value. */
 export const nothing = '–';
 
 /** Formats USD with as many decimals as the amount needs, e.g. `$12,040`, `$12.40`, `$0.0312` or `$0.00042`. */
@@ -29,8 +28,8 @@ export function formatUsd(nanos: number | bigint | null): string {
 }
 
 /**
- * Formats a total in dollars and cents, so that all totals in a column have two decimals. We don't round anything down
- * to zero. If the total is too small, the result is `< $0.01`.
+ * Formats a total in dollars and cents, so that totals in a column have two decimals. Small amounts aren't rounded to
+ * zero but become `< $0.01`.
  */
 export function totalUsd(nanos: number | bigint | null): string {
   if (nanos === null) return nothing;
@@ -52,14 +51,13 @@ export function usd(nanos: number | bigint | null): Html {
 const decimalFormats = new Map<number, Intl.NumberFormat>();
 
 /**
- * Returns a formatter for the amounts of a column. It gives all of them the same number of decimals, so that the
- * decimal points line up. That's at least 2 and at most 6, or at most 4 if an amount is a dollar or more. If an amount
- * is too small for this, it becomes e.g. `< $0.0001`. The tooltip always has the exact amount.
+ * Returns a formatter that gives the amounts of a column the same number of decimals, so that the decimal points line
+ * up. That's between 2 and 6, or at most 4 if an amount is a dollar or more. Amounts that are too small become e.g. `<
+ * $0.0001`. The tooltip has the exact amount.
  */
 export function equalUsd(amounts: readonly (number | bigint | null)[]): (nanos: number | bigint | null) => Html {
   const sizes = amounts.flatMap((nanos) => (nanos === null || Number(nanos) === 0 ? [] : [Math.abs(toUsd(Number(nanos)))]));
   const most = sizes.some((size) => size >= 1) ? 4 : 6;
-  // Use enough decimals to show two significant digits of the smallest amount.
   const decimals = sizes.length === 0 ? 2 : Math.min(most, Math.max(2, 1 - Math.floor(Math.log10(Math.min(...sizes)))));
   const format = dollarsWith(decimals);
   return (nanos) => {
@@ -80,7 +78,6 @@ function dollarsWith(decimals: number): Intl.NumberFormat {
   return format;
 }
 
-/** Formats an exact amount, with up to nine decimals but no trailing zeros. */
 export function exactUsd(nanos: number | bigint): string {
   const amount = BigInt(nanos);
   const digits = (amount < 0n ? -amount : amount).toString().padStart(10, '0');
@@ -150,26 +147,25 @@ export function ago(at: number | Date | null, now: number, zone: string): Html {
   return html`<time datetime="${new Date(at).toISOString()}" title="${formatTimeIn(at, zone)} ${zone}">${text}</time>`;
 }
 
-/** Rounds down. How much depends on the duration, from minutes for short ones to days for long ones. */
+/** Rounds down, from minutes for short durations to days for long ones. */
 function coarse(ms: number): number {
   const unit = ms < 3_600_000 ? 60_000 : ms < 86_400_000 ? 3_600_000 : 86_400_000;
   return Math.floor(ms / unit) * unit;
 }
 
-/** Quotes a text for a POSIX shell. */
 export function shellQuote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** Our error messages start in lower case and have no full stop. This makes a sentence of them. */
+/** Turns an error message into a sentence, because ours start in lower case and have no full stop. */
 export function sentence(message: string): string {
   const text = message.charAt(0).toUpperCase() + message.slice(1);
   return /[.!?]$/.test(text) ? text : `${text}.`;
 }
 
 /**
- * Formats a setting on one line, e.g. as `a, b`. For a list of objects that's e.g. `class email, action block; class
- * iban, action observe`.
+ * Formats a setting on one line, e.g. as `a, b`, or `class email, action block; class iban, action observe` for a list
+ * of objects.
  */
 export function formatSetting(value: unknown): string {
   if (value === null || value === undefined) return 'not set';
@@ -185,7 +181,6 @@ export function formatSetting(value: unknown): string {
 
 const maxLineLength = 220;
 
-/** Puts a text on one line and truncates it. */
 export function shorten(text: string, maxLength = maxLineLength): string {
   const line = text.replaceAll(/\s+/g, ' ').trim();
   return line.length <= maxLength ? line : `${line.slice(0, maxLength - 1).toWellFormed()}…`;

@@ -1,4 +1,4 @@
-/** A request to the console, together with its session and cookies. */
+/** A request to the console, with its session and cookies. */
 import { randomBytes } from 'node:crypto';
 import type { Request } from 'express';
 import { clientAddress } from '../../http/client-address.ts';
@@ -10,21 +10,18 @@ import { csrfTokenOf, isSecure, originOf } from './same-site.ts';
 
 export interface Visit {
   readonly request: Request;
-  /** The start page, if the visitor's URL is invalid. */
+  /** Falls back to the start page if the requested URL is invalid. */
   readonly url: URL;
   readonly isUrlValid: boolean;
   readonly now: number;
   readonly secure: boolean;
   readonly cookies: Readonly<Record<string, string>>;
   readonly session: Session | null;
-  /**
-   * Secrets from the visitor's cookies, which we use to sign forms and notices. The first one belongs to the session if
-   * there is one.
-   */
+  /** Secrets from the cookies, to sign forms and notices. The session's secret comes first. */
   readonly secrets: readonly [string, ...string[]];
-  /** Set if the visitor has no cookie yet that we could derive a CSRF token from. */
+  /** Set if the visitor has no cookie yet from which a CSRF token can be derived. */
   readonly newCookie: Cookie | null;
-  /** True if the response will only replace a part of the page (htmx). */
+  /** True if the response only replaces a part of the page (htmx). */
   readonly isPartial: boolean;
 }
 
@@ -60,7 +57,7 @@ export async function createVisit(
   };
 }
 
-/** Creates the context for a route. If the route's access doesn't provide a member, reading it throws. */
+/** Reading a member that the route's access doesn't provide throws. */
 export function toContext(
   visit: Visit,
   {
@@ -103,10 +100,8 @@ function stringParams(params: Request['params']): Record<string, string> {
   return Object.fromEntries(Object.entries(params).map(([name, value]) => [name, Array.isArray(value) ? value.join('/') : String(value)]));
 }
 
-/** Returns null if the URL is invalid. */
 function urlOf(request: Request): URL | null {
   const text = originOf(request) + request.originalUrl;
-  // There can't be a NUL in anything that we store, because PostgreSQL doesn't support it. So a URL with a NUL can't
-  // match.
+  // URLs with NUL can't match anything, because PostgreSQL can't store NUL.
   return URL.canParse(text) && !text.includes('%00') ? new URL(text) : null;
 }

@@ -12,9 +12,9 @@ interface WindowCountersDeps {
 }
 
 /**
- * A new ceiling gets its counter with the next call, and that counter includes all earlier calls of the window. Until
- * then, we add up the recorded calls ourselves. We only do this for ceilings per day and per month. A minute is over
- * soon anyway, and for a total we might have to read every call ever made.
+ * The next call after adding a ceiling creates its counter, which then includes all earlier calls of the window. Until
+ * then, we sum up the recorded calls. This is only for ceilings per day and month, because a minute is over soon, and a
+ * total might require reading every call ever made.
  */
 export function createWindowCounters({ readCounters, analytics, clock }: WindowCountersDeps): ReadCounters {
   return async (projectId, keys) => {
@@ -30,7 +30,7 @@ export function createWindowCounters({ readCounters, analytics, clock }: WindowC
   };
 }
 
-/** Returns how much of a counter was used in the period. This is a number of calls or nano-dollars. */
+/** Returns the usage of a counter in the period, as a number of calls or in nano-dollars. */
 export function amountOf({ scope, scopeId, ceiling }: CounterKey, recent: RecentUse | undefined): number {
   const use = scope === 'project' ? recent?.project : (scope === 'key' ? recent?.keys : recent?.applications)?.get(scopeId);
   return (ceiling === 'cost' ? use?.cost : use?.calls) ?? 0;

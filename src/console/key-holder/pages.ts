@@ -1,6 +1,6 @@
 /**
- * Renders the two views of `/my-key`. One is the form for entering a key, the other shows the usage of that key.
- * Neither shows the text of a call or anything about other keys.
+ * The two views of `/my-key`: a form for entering a key, and the usage of that key. Neither shows texts of calls or
+ * anything about other keys.
  */
 import type { KeyRecord } from '../../keys/key-record.ts';
 import type { Project } from '../../projects/projects.ts';
@@ -63,7 +63,7 @@ export interface KeyViewInput {
   readonly record: KeyRecord;
   readonly project: Project;
   readonly zone: string;
-  /** When people have to enter their key again. */
+  /** When the pass expires, so that people have to enter their key again. */
   readonly endsAt: number;
   readonly status: StatusReport;
   readonly month: Figures;

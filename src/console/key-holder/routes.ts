@@ -1,7 +1,7 @@
 /**
- * Serves `/my-key`, where people who have a virtual key but no account can paste the key and see its usage. The browser
- * never keeps the key, only a pass that lasts an hour. The pass isn't a person's session and doesn't allow any changes.
- * We check the key again on each request, so the pass ends when the key is revoked.
+ * `/my-key`, where holders of a virtual key without an account can paste the key and see its usage. The browser doesn't
+ * keep the key, only a pass that lasts an hour. A pass isn't a session and can't change anything. The key is checked on
+ * each request, so the pass ends when the key is revoked.
  */
 import { GatewayError, gatewayError } from '../../core/errors.ts';
 import { addDays, startOf, startOfNext } from '../../core/time-zone.ts';
@@ -33,7 +33,7 @@ export interface KeyHolderDeps {
   /** Returns the same report as `GET /status/peek`. */
   readonly getStatus: (caller: KeyOfPass['caller']) => Promise<StatusReport>;
   readonly analytics: Pick<Analytics, 'figures' | 'callPage' | 'streamCalls'>;
-  /** Waits until all finished calls are stored, and then runs the query. */
+  /** Runs a query after this process has stored its calls. */
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
 }
 
@@ -46,8 +46,8 @@ export function createKeyHolderRoutes(deps: KeyHolderDeps): readonly ConsoleRout
   const { keyring, attempts, findProject, getStatus, analytics, readStored } = deps;
 
   /**
-   * Returns the key that belongs to the browser's pass, or null if the browser has no pass. Throws `invalid_key` if
-   * either of them is no longer valid.
+   * Returns the key of the browser's pass, or null if there's no pass. Throws `invalid_key` if the pass or the key is
+   * no longer valid.
    */
   const findKey = async (context: ConsoleContext): Promise<KeyOfPass | null> => {
     const pass = context.cookies[cookieName(context)];
@@ -83,7 +83,7 @@ export function createKeyHolderRoutes(deps: KeyHolderDeps): readonly ConsoleRout
     }
   });
 
-  // This only shows something, so there's nothing to audit.
+  // Opening the page changes nothing, so it isn't audited.
   const open: ActionRoute = post(myKeyPath, { access: 'anyone', action: null }, async (context, form) => {
     const address = limitKey('key', networkOf(context.remoteAddress), maxFailuresPerAddress);
     const until = await attempts.count([address]);

@@ -1,4 +1,4 @@
-/** Shows the settings and usage of a key. Owners can also change, rotate and revoke it. */
+/** The page of a key with its settings and usage. Owners can change, rotate and revoke the key. */
 import type { StoreDownPolicy } from '../../core/windows.ts';
 import type { KeyRecord } from '../../keys/key-record.ts';
 import type { KeyModelState } from '../../routing/key-models.ts';
@@ -25,7 +25,7 @@ import { newKeyField } from './key-form.ts';
 import { lastErrorLink, prefixOf, spendLink, stateBadge, stateOf, type UsedKey } from './key-list.ts';
 
 interface KeyPageOptions {
-  /** The policy from gateway.yaml, which applies if neither the key nor the project has one. */
+  /** The policy in gateway.yaml, for keys and projects without one. */
   readonly onBudgetStoreDown: StoreDownPolicy;
   readonly modelStates: ReadonlyMap<string, KeyModelState>;
   readonly form: URLSearchParams;
@@ -72,7 +72,7 @@ ${context.role === 'owner' && isActive ? ownerActions(context, record, form, err
   };
 }
 
-/** Explains what happens to the key's calls if we can't check its ceilings. */
+/** Explains what happens to calls if the key's ceilings can't be checked. */
 function outage({ project }: ConsoleContext, { onBudgetStoreDown, ceilings }: KeyRecord, deploymentPolicy: StoreDownPolicy): Html {
   const projectPolicy = project.settings.onBudgetStoreDown;
   const policy = onBudgetStoreDown ?? projectPolicy ?? deploymentPolicy;
@@ -92,7 +92,7 @@ function models({ models }: KeyRecord, states: ReadonlyMap<string, KeyModelState
     : html`<ul class="bare">${models.map((model) => html`<li><code>${model}</code> ${modelBadge(states.get(model))}</li>`)}</ul>`;
 }
 
-/** Returns a badge if the name is unknown or the catalog doesn't have the model. */
+/** Returns a badge if the name is unknown or not in the catalog. */
 function modelBadge(state: KeyModelState = 'known'): Html | string {
   if (state === 'unknown') return badge('neither a tier nor a model', 'bad');
   if (state === 'not_allowed') return badge('provider not allowed', 'bad');

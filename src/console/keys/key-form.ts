@@ -27,14 +27,14 @@ import {
 import { formatTimeIn, shellQuote } from '../frame/values.ts';
 
 interface NewKeyOptions {
-  /** The policy from gateway.yaml, which applies if neither the key nor the project has one. */
+  /** The policy in gateway.yaml, for keys and projects without one. */
   readonly onBudgetStoreDown: StoreDownPolicy;
   readonly errors: FieldErrors;
-  /** The key that somebody is editing, with the settings that we'll compare the form with. Not set for a new key. */
+  /** The key to edit, with the settings that the form is compared with. Absent for a new key. */
   readonly edited?: { readonly record: KeyRecord; readonly read: Settings; readonly notice: Html | '' };
 }
 
-/** Renders the form for a new key, or for the one in `edited`. */
+/** The form for a new key, or for the one in `edited`. */
 export function newKeyPage(context: ConsoleContext, form: URLSearchParams, options: NewKeyOptions): PageContent {
   const { onBudgetStoreDown, errors, edited } = options;
   const filled = fillFields(form, errors);
@@ -101,7 +101,7 @@ export function newKeyPage(context: ConsoleContext, form: URLSearchParams, optio
   };
 }
 
-/** Renders the form for an existing key. If the person's input was rejected, the form contains it. */
+/** The form for an existing key, with the person's input if it was rejected. */
 export function editKeyPage(
   context: ConsoleContext,
   record: KeyRecord,
@@ -117,7 +117,7 @@ export function editKeyPage(
 export function readKeyEdit(form: URLSearchParams, ownZone: string): SettingsEdit {
   const read = parseSettingsField(form);
   const submitted = readKeyInput(form, ownZone);
-  // The form shows the expiry without seconds. If the person hasn't touched it, keep the stored time, which may be more
+  // The form shows the expiry without seconds. If it hasn't been edited, keep the stored time, which may be more
   // precise.
   const isSameTime = form.get('expires_at') === localTimeOf(read.expires_at, zoneOf(form, ownZone));
   return compareSettings(read, isSameTime ? { ...submitted, expires_at: read.expires_at } : submitted);
@@ -135,8 +135,8 @@ function toForm({ expires_at: expiresAt, ...settings }: Settings, zone: string):
 }
 
 /**
- * Returns the time zone that the form uses for the expiry. The person may have switched to another one since they
- * opened the form.
+ * Returns the time zone of the expiry in the form. The person may have switched to another one since the form was
+ * opened.
  */
 function zoneOf(form: URLSearchParams, ownZone: string): string {
   const shown = form.get('zone');
@@ -148,23 +148,23 @@ function localTimeOf(instant: unknown, zone: string): string {
 }
 
 /**
- * We already choose the key's id in the form. If the person reloads the page with the new key, the browser sends the
- * form again, and we can tell that this key exists.
+ * The form already contains the id of the new key. If the person reloads the page with the new key, the browser sends
+ * the form again, and we can tell that this key exists.
  */
 export function newKeyField({ now }: ConsoleContext, form: URLSearchParams): Html {
   return html`<input type="hidden" name="key_id" value="${readNewKeyId(form, now) ?? newId(now)}">`;
 }
 
 /**
- * Returns the id that the form has for the new key. We ignore ids that don't come from `newId`. Otherwise, somebody
- * could take the fixed id that the gateway uses for its own calls.
+ * Returns the id for the new key. Ids that don't come from `newId` are ignored, because somebody could otherwise take
+ * the fixed id that the gateway uses for its own calls.
  */
 export function readNewKeyId(form: URLSearchParams, now: number): string | undefined {
   const id = form.get('key_id') ?? '';
   return isNewId(id) && timeOf(id) <= now ? id.toLowerCase() : undefined;
 }
 
-/** Converts the form to the body of the API request that issues a key. `ownZone` is the person's current time zone. */
+/** Converts the form to the body of the request that issues a key. `ownZone` is the person's current time zone. */
 export function readKeyInput(form: URLSearchParams, ownZone: string): Record<string, unknown> {
   const models = listOf(form, 'models');
   const ceilings = {
@@ -186,7 +186,7 @@ export function readKeyInput(form: URLSearchParams, ownZone: string): Record<str
   };
 }
 
-/** Converts a local time to RFC 3339. If it's anything else, we return it unchanged and let the store reject it. */
+/** Converts a local time to RFC 3339. Returns anything else unchanged, because the store rejects it. */
 function toInstant(text: string | null, zone: string): string | null {
   const match = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d)(?::\d\d)?$/.exec(text ?? '');
   if (!match) return text;
@@ -194,7 +194,6 @@ function toInstant(text: string | null, zone: string): string | null {
   return formatTime(fromLocalTime(zone, { year, month, day, hour, minute }));
 }
 
-/** This is the only place that ever shows the key. */
 export function issuedKeyPage(
   context: ConsoleContext,
   { secret, record }: IssuedKey,

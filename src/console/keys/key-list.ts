@@ -1,4 +1,3 @@
-/** Lists the keys of a project and how much of their ceilings they've used. */
 import type { ReadCounters } from '../../ceilings/counter-usage.ts';
 import type { KeyRecord } from '../../keys/key-record.ts';
 import type { Keyring } from '../../keys/keyring.ts';
@@ -31,9 +30,8 @@ import type { ConsoleContext, CsvValue, PageResult } from '../frame/route.ts';
 export interface KeyListDeps {
   readonly keyring: Pick<Keyring, 'list'>;
   readonly readCounters: ReadCounters;
-  /** Returns when the latest call of each key started. */
   readonly lastCalls: (keyIds: readonly string[]) => Promise<ReadonlyMap<string, number>>;
-  /** Returns the latest failed call of each key. Keys without any are missing. */
+  /** Returns the latest failed call of each key. Keys without failed calls are missing. */
   readonly lastErrors: (keyIds: readonly string[]) => Promise<ReadonlyMap<string, LastError>>;
   readonly keyUse: (projectId: string, request: Period & { readonly keyIds: readonly string[] }) => Promise<ReadonlyMap<string, KeyUse>>;
 }
@@ -42,9 +40,7 @@ export interface UsedKey {
   readonly record: KeyRecord;
   readonly uses: readonly CeilingUse[];
   readonly lastUsedAt: number | null;
-  /** Null if none of the key's calls has failed. */
   readonly lastError: LastError | null;
-  /** The key's spend in the last 30 days. */
   readonly recent: KeyUse;
 }
 
@@ -106,14 +102,14 @@ function keyTable(keys: readonly UsedKey[], context: ConsoleContext): Html {
   });
 }
 
-/** Shows what the key has spent recently and links to those calls. */
+/** Shows the key's recent spend and links to the calls. */
 export function spendLink(context: ConsoleContext, { record, recent }: UsedKey): Html {
   if (recent.calls === 0) return html`<span class="muted">No calls</span>`;
   const href = projectPath(context, '/calls', { key: record.prefix, range: recentRange });
   return html`<a href="${href}">${usd(recent.costNanos)}</a>`;
 }
 
-/** Links to the latest failed call and says which error it had and when. */
+/** Links to the latest failed call, with its error and time. */
 export function lastErrorLink(context: ConsoleContext, { lastError }: UsedKey): Html {
   if (lastError === null) return html`<span class="muted">None</span>`;
   const { callId, at, status, code } = lastError;
@@ -121,8 +117,8 @@ export function lastErrorLink(context: ConsoleContext, { lastError }: UsedKey): 
 }
 
 /**
- * Shows how much of the ceilings per day, per month and in total is used. For ceilings per minute, we only show the
- * limit, because the usage changes too fast for a list.
+ * Shows the usage of ceilings per day, per month and in total. Ceilings per minute only show the limit, because their
+ * usage changes too fast for a list.
  */
 function keyCeilings({ record: { ceilings }, uses }: UsedKey): Html {
   const rates = (['rpm', 'tpm'] as const).flatMap((name) => describeCeiling(name, ceilings[name]) ?? []);
@@ -165,10 +161,7 @@ async function readKeys(deps: KeyListDeps, context: ConsoleContext, before: stri
   return withUse(deps, context, records);
 }
 
-/**
- * Adds to each key how much of its ceilings is used and what it has spent. A rotated key and its successor share their
- * ceilings, but not their spend.
- */
+/** Adds ceiling usage and spend to each key. A rotated key and its successor share ceilings, but not spend. */
 export async function withUse(deps: KeyListDeps, context: ConsoleContext, records: readonly KeyRecord[]): Promise<UsedKey[]> {
   const { project, now, zone } = context;
   const holder = { projectId: project.id, scope: 'key' } as const;

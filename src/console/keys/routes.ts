@@ -1,5 +1,3 @@
-/** Lets people list, issue, change, rotate and revoke virtual keys. */
-
 import type { Issue } from '../../core/error-messages.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { asArray } from '../../core/json/narrow.ts';
@@ -20,14 +18,11 @@ import { exportKeys, type KeyListDeps, showKeys, withUse } from './key-list.ts';
 
 export interface KeyRoutesDeps extends KeyListDeps {
   readonly keyring: Pick<Keyring, 'change' | 'findById' | 'issue' | 'list' | 'read' | 'revoke' | 'rotate'>;
-  /** The policy from gateway.yaml, which applies if neither the key nor the project has one. */
+  /** The policy in gateway.yaml, for keys and projects without one. */
   readonly onBudgetStoreDown: () => StoreDownPolicy;
-  /**
-   * A key's list of models contains names of tiers and models. Says for each of them whether the project has it and may
-   * use it.
-   */
+  /** Looks up whether the project has each tier or model and may use it. */
   readonly modelStates: (project: Project, names: readonly string[]) => ReadonlyMap<string, KeyModelState>;
-  /** Returns an issue for every name that's neither a tier nor a model. Names in `accepted` are always fine. */
+  /** Returns an issue for every name that's neither a tier nor a model, unless it's in `accepted`. */
   readonly findUnknownModels: (project: Project, names: readonly string[], accepted: readonly string[]) => readonly Issue[];
 }
 
@@ -52,18 +47,17 @@ export function createKeyRoutes(deps: KeyRoutesDeps): readonly ConsoleRoute[] {
     issuedKeyPage(context, issued, deps.modelStates(context.project, issued.record.models ?? []));
 
   /**
-   * Throws `bad_request` if the input contains a name that we don't know, which is probably a typo. We accept names
-   * that the key already has. Otherwise, nobody could edit a key anymore once one of its tiers is removed from the
-   * configuration.
+   * Throws `bad_request` for unknown names, which are probably typos. Names that the key already has are accepted.
+   * Otherwise nobody could edit a key after one of its tiers was removed from the configuration.
    */
   const assertKnownModels = ({ project }: ConsoleContext, models: unknown, kept: unknown = null): void => {
     const isText = (name: unknown): name is string => typeof name === 'string';
     const issues = deps.findUnknownModels(project, asArray(models).filter(isText), asArray(kept).filter(isText));
-    // All names are in a single field, so we replace the path of each issue. The message quotes the name anyway.
+    // The form has a single field for all names, so replace the path of each issue. The message quotes the name.
     if (issues.length > 0) throw gatewayError('bad_request', { issues: issues.map((issue) => ({ ...issue, path: 'models' })) });
   };
 
-  /** Returns a redirect to the key if the form was already submitted and the key exists, or else null. */
+  /** If the form was submitted before and the key exists, returns a redirect to it. Otherwise null. */
   const findIssued = async (context: ConsoleContext, form: URLSearchParams): Promise<ActionResult | null> => {
     const id = readNewKeyId(form, context.now);
     const record = id === undefined ? null : await keyring.findById(context.project.id, id);

@@ -1,8 +1,7 @@
 /**
- * Lists the members of a project, adds and removes them, and changes their roles.
- *
- * If an owner adds an address, the page doesn't reveal whether the deployment knows that address. Deployment admins can
- * see everybody anyway, so for them we create the person if the address is new.
+ * Lists, adds and removes members of a project and changes their roles. If an owner adds an address, the page doesn't
+ * reveal whether the deployment knows it. Deployment admins can see everybody anyway, so for them a new address creates
+ * the person.
  */
 import { gatewayError } from '../../core/errors.ts';
 import { parseJson } from '../../core/json/narrow.ts';
@@ -106,7 +105,7 @@ ${memberTable(context, await members.list(context.project.id))}${context.role ==
       const isSelf = personId === context.session.person.id && !context.session.person.isAdmin;
       const audit = { person_id: personId, role };
       const notice = `${name} is no longer a member.`;
-      // If people remove themselves, they can't undo that, because only owners can add members.
+      // People can't undo removing themselves, because only owners can add members.
       if (isSelf) return { kind: 'redirect', to: '/console', notice, audit };
       const { email, isConfirmed, createdAt } = member;
       const removed = JSON.stringify({ personId, email, name, role, isConfirmed, createdAt });
@@ -117,8 +116,8 @@ ${memberTable(context, await members.list(context.project.id))}${context.role ==
       const member = await members.restore(context.project.id, parseJson(form.get('removed') ?? ''));
       const audit = { person_id: member.personId, role: member.role };
       if (!member.isConfirmed) {
-        // This account was unconfirmed, so it was deleted together with its sign-in links when the member was removed.
-        // `restore` has created a new one, and the person needs a new link.
+        // Removing the member has deleted an unconfirmed account with its sign-in links. `restore` has created a new
+        // account, so the person needs a new link.
         const back = { label: 'Members', href: projectPath(context, '/members') };
         return { kind: 'page', page: await issueLink(context, { ...member, id: member.personId }, back), audit };
       }

@@ -1,5 +1,5 @@
 /**
- * Lets deployment admins list and create people, disable them or make them admins, create sign-in links, and end
+ * Pages for deployment admins to list, create and disable people, make them admins, create sign-in links and end
  * sessions.
  */
 import { gatewayError } from '../../core/errors.ts';
@@ -52,7 +52,7 @@ export function createPeopleRoutes({
     notice: (name: string) => string,
   ) => {
     const personId = personIdOf(context);
-    // If admins could change their own account, the last one could lock everybody out.
+    // Admins can't change their own account, because the last one could lock everybody out.
     if (personId === context.session.person.id) throw gatewayError('conflict', { message: 'another admin must change this for you' });
     const before = await accounts.get(personId);
     const { name } = await accounts.change(personId, input);

@@ -1,4 +1,4 @@
-/** Columns about a person's account, for both the list of people and the page of a person. */
+/** Columns about an account, for the list of people and the page of a person. */
 import type { PersonRecord } from '../../people/accounts.ts';
 import { badge } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';

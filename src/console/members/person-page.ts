@@ -1,4 +1,4 @@
-/** Shows admins the account and the sessions of a person, with a button for everything that they may do. */
+/** Shows admins the account and sessions of a person, with a button for each action that they may take. */
 import type { PersonRecord } from '../../people/accounts.ts';
 import type { SessionRecord } from '../../people/sessions.ts';
 import { actionButton, ago, card, definitions, section, table, time } from '../frame/components.ts';

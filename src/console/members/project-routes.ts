@@ -1,4 +1,3 @@
-/** Lets deployment admins list projects with their spend, and create them. */
 import { gatewayError } from '../../core/errors.ts';
 import type { Project, Projects } from '../../projects/projects.ts';
 import { parseRange, type Range } from '../../usage/analytics/range.ts';
@@ -38,13 +37,12 @@ interface ListedProject {
   readonly project: Project;
   readonly current: Sums;
   readonly previous: Sums;
-  /** The project's spend in this calendar month (UTC). Null if it has no cap. */
+  /** The project's spend in the current calendar month (UTC). Null if it has no cap. */
   readonly monthNanos: bigint | null;
 }
 
 export interface ProjectRoutesDeps {
   readonly projects: Pick<Projects, 'findBySlug' | 'list' | 'put'>;
-  /** The result has the same order as `projects`. */
   readonly readFigures: (
     projects: readonly Project[],
     view: { readonly range: Range; readonly now: number; readonly signal: AbortSignal },

@@ -1,4 +1,4 @@
-/** Renders the page that shows a new one-time sign-in link. We never show the link again. */
+/** The page that shows a new one-time sign-in link, which is never shown again. */
 import { codeBlock, formatTimeIn, notice, section } from '../frame/components.ts';
 import { html } from '../frame/html.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';

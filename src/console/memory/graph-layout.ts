@@ -1,6 +1,5 @@
 /**
- * Computes the positions of a graph's nodes with d3-force. The initial positions are fixed, so a graph looks the same
- * every time.
+ * Computes node positions of a graph with d3-force. The initial positions are fixed, so a graph always looks the same.
  */
 import { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY, type SimulationNodeDatum } from 'd3-force';
 
@@ -9,15 +8,15 @@ export interface Point {
   readonly y: number;
 }
 
-/** Half of d3-force's default, which halves the time that a layout takes. */
+/** Half of d3-force's default, which halves the layout's time. */
 const ticks = 150;
-/** Labels are wide but low, so a node needs less room above and below than beside it. */
+/** Labels are wider than they're high, so nodes need less vertical than horizontal space. */
 const flatness = 0.6;
 
 /**
- * Lays out a graph. An edge is a pair of indexes into the nodes. `nodeRadius` is the space that a node needs for its
- * label, and `passes` says how often we resolve collisions per step. Increase it for narrow pictures, where nodes
- * easily get stuck behind each other. The height depends on the layout.
+ * Lays out a graph. An edge is a pair of node indexes. `nodeRadius` is the space for a node's label, and `passes` is
+ * how often collisions are resolved per step. Narrow pictures need more passes, because nodes easily get stuck behind
+ * each other. The height depends on the layout.
  */
 export function layoutGraph(
   nodes: number,
@@ -31,7 +30,7 @@ export function layoutGraph(
     .force('x', forceX(width / 2).strength(0.05))
     .force('y', forceY(0).strength(0.1))
     .force('labels', forceCollide(nodeRadius).iterations(passes))
-    // With this value, the last tick reaches 0.001, which is d3-force's default minimum.
+    // Decays to 0.001 in the last tick, which is d3-force's default minimum.
     .alphaDecay(1 - 0.001 ** (1 / ticks))
     .stop();
   for (let tick = 0; tick < ticks; tick += 1) {

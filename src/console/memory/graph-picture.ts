@@ -1,4 +1,4 @@
-/** Draws facts as nodes and arrows. Every node is a link. Labels are escaped, as all text in the console is. */
+/** Draws facts as nodes and arrows. Every node is a link. */
 import { type Html, html } from '../frame/html.ts';
 import { layoutGraph, type Point } from './graph-layout.ts';
 
@@ -11,7 +11,6 @@ interface DrawnFact {
 }
 
 export interface PictureOptions {
-  /** Returns where the node of this entity links to. */
   readonly hrefOf: (entity: string) => string;
   readonly title: string;
 }
@@ -24,20 +23,18 @@ interface Format {
   readonly passes: number;
   readonly maxLabelLength: number;
   /**
-   * With more arrows than this, labels would cover each other, so we leave them out. They're also in the tooltips and
-   * in the table.
+   * With more arrows, labels would cover each other, so they're left out. The tooltips and the table have them as well.
    */
   readonly maxLabelledArrows: number;
 }
 
 const wide: Format = { name: 'wide', width: 1_000, marginX: 90, nodeRadius: 70, passes: 1, maxLabelLength: 26, maxLabelledArrows: 12 };
-/** Phones would have to scale down the wide picture so far that nobody could read it, so they get this one. */
+/** The picture for phones, on which the wide one would be too small to read. */
 const narrow: Format = { name: 'narrow', width: 360, marginX: 58, nodeRadius: 52, passes: 3, maxLabelLength: 17, maxLabelledArrows: 4 };
 const marginY = 40;
 
 interface Node {
   readonly name: string;
-  /** How many facts mention this node. */
   readonly degree: number;
 }
 
@@ -84,7 +81,7 @@ function countNodes(facts: readonly DrawnFact[]): Map<string, Node> {
     ] as const)
       nodes.set(id, { name, degree: (nodes.get(id)?.degree ?? 0) + 1 });
   }
-  // The layout starts with the first nodes in the center, so put the ones with the most connections first.
+  // The layout starts with the first nodes in the centre, so put those with the most connections first.
   return new Map([...nodes].sort(([, a], [, b]) => b.degree - a.degree || (a.name < b.name ? -1 : 1)));
 }
 
@@ -94,7 +91,7 @@ interface Arrow {
   readonly relations: readonly string[];
 }
 
-/** Several facts can lead from one entity to the same other entity. They become a single arrow. */
+/** Merges facts with the same source and target into a single arrow. */
 function mergeArrows(facts: readonly DrawnFact[]): Arrow[] {
   const arrows = Map.groupBy(facts, ({ sourceId, targetId }) => `${sourceId} ${targetId}`);
   return [...arrows.values()].flatMap((group) => {
@@ -104,10 +101,7 @@ function mergeArrows(facts: readonly DrawnFact[]): Arrow[] {
   });
 }
 
-/**
- * Returns the path of an arrow, up to the edge of the target's circle. If an arrow leads from a node to itself, it's a
- * loop.
- */
+/** Returns the path of an arrow up to the edge of the target's circle. An arrow from a node to itself is a loop. */
 function arrowPath(from: Point, to: Point, radius: number): string {
   const length = Math.hypot(to.x - from.x, to.y - from.y);
   if (length < 1) return `M${from.x} ${from.y - radius} c-40 -46 40 -46 4 -2`;

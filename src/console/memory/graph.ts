@@ -88,7 +88,7 @@ function picture(context: ConsoleContext, facts: readonly Fact[], total: number)
   return html`<p class="hint">${describe(shown.length, nodes, total)}</p>${drawn}`;
 }
 
-/** We only draw the facts about the newest `maxNodes` entities. The table has all of them. */
+/** The drawing only has facts about the newest `maxNodes` entities. The table has all of them. */
 function selectFacts(facts: readonly Fact[]): { shown: readonly Fact[]; nodes: number } {
   const ids = new Set<string>();
   const shown = facts.filter(({ sourceId, targetId }) => {

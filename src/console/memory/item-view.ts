@@ -1,4 +1,3 @@
-/** Components that the pages about memories share. */
 import type { Item, ItemKind, ItemOrigin } from '../../memory/records/item-record.ts';
 import { defineAsset } from '../frame/assets.ts';
 import { badge } from '../frame/components.ts';
@@ -23,7 +22,6 @@ export const originLabels: Readonly<Record<ItemOrigin, string>> = {
   person: 'Written by a person',
 };
 
-/** Short versions of `originLabels` for tables. */
 export const originNames: Readonly<Record<ItemOrigin, string>> = { agent: 'Application', observed: 'Learned', person: 'Person' };
 
 export const importanceOptions = ['1', '2', '3', '4', '5'].map((value) => ({
@@ -35,7 +33,7 @@ export function memoryPath(context: Pick<ConsoleContext, 'project'>, id = ''): s
   return projectPath(context, `/memory${id === '' ? '' : `/${id}`}`);
 }
 
-/** Shows the state of a memory as badges. If it's just live, there's no badge. */
+/** Renders the state of a memory as badges, unless it's simply live. */
 export function stateBadges({ state, pinned, inRecall, supersededBy }: Item): Html {
   return html`${pinned ? html` ${badge('Pinned', 'accent')}` : ''}${state === 'live' && !inRecall ? html` ${badge('Left out of recall', 'warning')}` : ''}${
     state === 'closed' ? html` ${badge(supersededBy === null ? 'Removed' : 'Replaced')}` : ''
@@ -50,7 +48,6 @@ export function subjectLink(context: Pick<ConsoleContext, 'project'>, subject: s
   return subject === null ? subjectLabel(null) : endUserLink(context, subject);
 }
 
-/** Shows how people have rated the memory, e.g. as `2 useful, 1 wrong`. */
 export function ratingsLabel({ useful, wrong }: Pick<Item, 'useful' | 'wrong'>): Html {
   const parts = [useful > 0 && `${useful} useful`, wrong > 0 && `${wrong} wrong`].filter((part) => part !== false);
   return parts.length === 0 ? html`<span class="muted">–</span>` : html`<span class="cut">${parts.join(', ')}</span>`;

@@ -1,4 +1,4 @@
-/** The page of a memory, with everything that we know about it. People can correct, remove or pin the memory here. */
+/** The page of a memory, where people can correct, remove or pin it. */
 import { GatewayError, gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
 import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
@@ -62,7 +62,7 @@ export function createMemoryDetailRoutes({ queries, items, findNames }: MemoryDe
 
   /**
    * Creates a route that changes a memory. If two people close or restore the same memory, the second one gets a
-   * conflict, and the page explains it.
+   * conflict with an explanation.
    */
   const action = (
     verb: string,
@@ -140,7 +140,6 @@ function idOf({ id = '' }: Readonly<Record<string, string>>): string {
 interface Shown extends ItemDetails {
   readonly facts: readonly Fact[];
   readonly names: ReadonlyMap<string, string>;
-  /** The text of a correction that we've just rejected. */
   readonly typed: string | undefined;
 }
 
@@ -172,8 +171,8 @@ function buttons(context: ConsoleContext, { id, pinned }: Item): Html {
 }
 
 /**
- * A memory is also closed when it's corrected, merged or restored. But in these cases another memory takes its place,
- * so we don't call it removed.
+ * Memories are also closed when they're corrected, merged or restored. Those aren't called removed, because another
+ * memory takes their place.
  */
 function isRemoved({ state, supersededBy }: Item): boolean {
   return state === 'closed' && supersededBy === null;
@@ -189,11 +188,11 @@ function leftOut(context: ConsoleContext, { id, wrong }: Item): Html {
 <p>It was rated wrong ${wrong} times. If it is right, confirm it: recall then uses it again.</p>${confirm}</div>`;
 }
 
-/** Says what happened to the memory, when and by whom, and links to the memory that took its place. */
+/** Says what happened to the memory, when and by whom, with a link to its successor. */
 function closedNotice(context: ConsoleContext, { item, history, names }: Shown, closedAt: Date): Html {
   const { verb, successor } = endOf(item, history);
-  // Older versions didn't store who closed a memory. But if it was corrected, it must have been the author of the
-  // correction. We can't say the same of a restored memory.
+  // Older versions didn't store who closed a memory. A corrected one was closed by the author of the correction, but
+  // for a restored one we can't tell.
   const author = item.closedBy ?? (verb === corrected ? successor?.author : undefined);
   const by = author === undefined ? '' : html` by <strong>${authorName(author, names)}</strong>`;
   const next = successor === undefined ? '' : html` <a href="${memoryPath(context, successor.id)}">See what took its place</a>.`;
@@ -268,8 +267,8 @@ function historyState(item: Item, history: readonly Item[]): Html {
 const corrected = 'Corrected';
 
 /**
- * Says why a memory was closed. If it was merged, we may not find its successor, because we don't read the whole
- * history.
+ * Says why a memory was closed. The successor of a merged memory may be missing, because only a part of the history is
+ * read.
  */
 function endOf({ id, text, supersededBy }: Item, history: readonly Item[]): { readonly verb: string; readonly successor?: Item } {
   if (supersededBy === null) return { verb: 'Removed' };

@@ -1,4 +1,4 @@
-/** Lists a project's memories, with filters and a CSV export. The search gives the same results as the API. */
+/** Lists a project's memories, with filters and CSV export. The search is the one of the API. */
 import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
 import type { Queries } from '../../db/database.ts';
 import { type ItemFilter, itemStates, listItems, matchesFilter } from '../../memory/items/list-items.ts';
@@ -36,7 +36,7 @@ export interface MemoryListDeps {
 }
 
 const pageSize = 50;
-/** The search API doesn't return more than this. */
+/** The search API never returns more matches than this. */
 const maxMatches = 50;
 const stateLabels = { live: 'Live', left_out: 'Left out of recall', closed: 'Corrected or removed', all: 'All' } as const;
 

@@ -1,4 +1,3 @@
-/** Renders and handles the form for a new memory. */
 import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
 import { itemBody, type NewItem } from '../../memory/items/item-schemas.ts';
 import type { Writer } from '../../memory/items/items.ts';

@@ -1,4 +1,4 @@
-/** Shows what learning has written about the project as a whole, and about each of its subjects. */
+/** Shows what learning has written about the project and each of its subjects. */
 import type { Queries } from '../../db/database.ts';
 import { findPage, listProfiles, type StoredPage } from '../../memory/records/pages.ts';
 import {

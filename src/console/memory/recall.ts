@@ -1,6 +1,5 @@
 /**
- * Shows which memories recall would insert into a call. The form's state is in the URL. The result comes from the API's
- * dry run.
+ * Shows which memories recall would insert into a call, with a dry run of the API. The state of the form is in the URL.
  */
 import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
 import { type DryRunRequest, dryRunRequestSchema } from '../../memory/recall/dry-run.ts';
@@ -13,7 +12,7 @@ import { shorten } from '../frame/values.ts';
 import { memoryPath, stateBadges, styles, subjectLabel } from './item-view.ts';
 
 export interface RecallPageDeps {
-  /** Does the same as a dry run of `POST /v1/memory/recall` for the project. */
+  /** The dry run of `POST /v1/memory/recall` for the project. */
   readonly explainRecall: (projectId: string, request: DryRunRequest) => Promise<RecallExplanation>;
 }
 
@@ -105,7 +104,7 @@ function memoryTable<Memory extends FoundMemory>(
   });
 }
 
-/** Describes how the score came about, e.g. as `similarity 0.71, terms 0.40`. */
+/** Explains the score, e.g. as `similarity 0.71, terms 0.40`. */
 function describeParts(parts: FoundMemory['parts']): string {
   const named = Object.entries(parts).flatMap(([name, value]) => (value ? [`${partLabels[name] ?? name} ${value.toFixed(2)}`] : []));
   return named.join(', ');

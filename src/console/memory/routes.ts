@@ -1,4 +1,3 @@
-/** Combines the routes of all pages about memories. */
 import type { ConsoleRoute } from '../frame/route.ts';
 import { createGraphRoutes, type GraphDeps } from './graph.ts';
 import { createMemoryDetailRoutes, type MemoryDetailDeps } from './memory-detail.ts';

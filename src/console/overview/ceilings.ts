@@ -1,6 +1,6 @@
 /**
- * Reads all ceilings of a project, its keys and its applications. For each of them, we show how much is used and
- * forecast when it'll be reached.
+ * Reads the ceilings of a project, its keys and its applications, with their usage and a forecast of when they'll be
+ * reached.
  */
 import type { ReadCounters } from '../../ceilings/counter-usage.ts';
 import { countersFor, formatCounterKey, type LimitedCounter, type Limits } from '../../ceilings/counters.ts';
@@ -13,9 +13,9 @@ import { amountOf } from '../frame/window-counters.ts';
 
 export interface CeilingUse {
   readonly counter: LimitedCounter;
-  /** The name of the key, application or project that the ceiling belongs to. */
+  /** The name of the key, application or project with the ceiling. */
   readonly holder: string;
-  /** How much settled calls have used so far. Null if there hasn't been a call since somebody set the ceiling. */
+  /** The usage of settled calls. Null if there hasn't been a call since the ceiling was set. */
   readonly used: number | null;
   readonly reserved: number;
   readonly forecast: Forecast;
@@ -27,14 +27,13 @@ export interface CeilingsDeps {
 }
 
 /**
- * Forecasts are based on the rate of the last seven days. If the project is younger, they're based on its age, but at
- * least on an hour.
+ * Forecasts use the rate of the last seven days, or of the project's age if that's shorter, but of at least an hour.
  */
 const maxSpanMs = 7 * 24 * hourMs;
 
 /**
- * Returns the fullest ceilings first, without those per minute, because by the time somebody reads the page, the minute
- * is over.
+ * Returns the ceilings with the highest usage first. Ceilings per minute are left out, because their usage is outdated
+ * as soon as the page is displayed.
  */
 export async function readCeilings(
   { analytics, readCounters }: CeilingsDeps,
@@ -84,6 +83,6 @@ function listCounters(project: Project, keys: readonly KeyRecord[], now: number)
     ...bySource,
   ];
   const lasting = all.filter(({ counter }) => counter.key.window !== 'minute');
-  // Remove duplicates. Rotated keys share their counters, and every list contains the ceilings of the project.
+  // Remove duplicates, because rotated keys share counters and every list contains the project's ceilings.
   return [...new Map(lasting.map((entry) => [formatCounterKey(entry.counter.key), entry])).values()];
 }

@@ -1,6 +1,6 @@
 /**
- * Leads people through the first steps with a new project. Each step says whether it's done. As long as a project is
- * empty, it shows these steps instead of its overview.
+ * Leads people through the first steps with a new project and shows which ones are done. An empty project shows these
+ * steps instead of its overview.
  */
 
 import { dayMs } from '../../core/time.ts';
@@ -12,13 +12,12 @@ import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import { type ConsoleContext, type ConsoleRoute, get } from '../frame/route.ts';
 
-/** We need this to tell which of the first steps are done. */
+/** Tells which of the first steps a project has completed. */
 export interface ProjectSetup {
   readonly providers: readonly string[];
   readonly hasDemo: boolean;
-  /** Tiers with at least one chat model that works. */
+  /** Tiers with at least one usable chat model. */
   readonly tiers: readonly string[];
-  /** The number of keys that work right now. */
   readonly keys: number;
   readonly calls: number;
   /** The number of calls with more than one attempt. */
@@ -28,14 +27,14 @@ export interface ProjectSetup {
 
 export interface GettingStartedDeps {
   readonly analytics: Pick<Analytics, 'figures'>;
-  /** Runs the query once all calls that this process has answered are stored. */
+  /** Runs a query after this process has stored its calls. */
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
   readonly listKeys: (projectId: string) => Promise<readonly KeyRecord[]>;
   readonly readSetup: (project: Project) => Promise<Pick<ProjectSetup, 'providers' | 'hasDemo' | 'tiers' | 'hasMemories'>>;
 }
 
 const path = '/getting-started';
-/** We no longer mention the remaining steps on the overview if a project is older than this. */
+/** The overview no longer mentions remaining steps once the project is older than this. */
 const newDays = 30;
 
 export function createGettingStartedRoutes(deps: GettingStartedDeps): readonly ConsoleRoute[] {
@@ -47,13 +46,13 @@ export function createGettingStartedRoutes(deps: GettingStartedDeps): readonly C
   ];
 }
 
-/** Projects without calls show this instead of their overview. */
+/** Shown instead of the overview if the project has no calls. */
 export async function emptyProject(deps: GettingStartedDeps, context: ConsoleContext): Promise<Html> {
   const steps = await readSteps(deps, context);
   return html`<p class="lead">No calls in ${context.project.name} yet. Spend, latency and errors appear here with the first one. ${progressOf(steps)}</p>${stepList(steps)}`;
 }
 
-/** Says how many steps are left. Returns an empty string if there are none, or if the project isn't new anymore. */
+/** Says how many steps are left. Empty if there are none, or if the project is no longer new. */
 export async function stepsLeft(deps: GettingStartedDeps, context: ConsoleContext): Promise<Html | string> {
   const { project, now } = context;
   if (now - project.createdAt > newDays * dayMs) return '';
@@ -82,7 +81,7 @@ async function readSteps({ analytics, listKeys, readSetup }: GettingStartedDeps,
 interface Step {
   readonly title: string;
   readonly isDone: boolean;
-  /** Says what to do, or what the result is if the step is done. */
+  /** What to do, or the result if the step is done. */
   readonly text: Html | string;
   readonly actions?: readonly StepAction[];
   readonly code?: { readonly label: string; readonly text: string };

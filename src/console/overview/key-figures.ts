@@ -1,4 +1,4 @@
-/** Shows the key figures of a period and how they've changed since the period before. */
+/** Shows the key figures of a period and their change since the previous period. */
 import type { Figures } from '../../usage/analytics/figures.ts';
 import { cachedInputShare, share } from '../../usage/analytics/metrics.ts';
 import { formatCompact, formatCount, formatDuration, formatPercent, type Stat, total, totalUsd } from '../frame/components.ts';
@@ -14,7 +14,7 @@ export function statsOf(
 ): Stat[] {
   const calls = (query: Record<string, string>): string => projectPath(context, '/calls', { ...rangeQuery(context), ...query });
   const explore = (metric: string): string => projectPath(context, '/explore', { ...rangeQuery(context), metric });
-  /** `isGood` is true if it's good when the figure increases, and false if that's bad. Use null if it's neither. */
+  /** `isGood` says whether an increase is good (true), bad (false) or neither (null). */
   const delta = (now: number | null, before: number | null, isGood: boolean | null): Pick<Stat, 'delta'> => {
     if (now === null || !before) return {};
     const change = (now - before) / before;

@@ -1,4 +1,3 @@
-/** Renders the overview's tables of ceilings, with their usage and forecast, and of the providers' circuit breakers. */
 import type { BreakerReport } from '../../failover/breaker.ts';
 import { badge, formatCount, formatTimeIn, formatUsd, meter, table, time } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
@@ -78,7 +77,7 @@ export function breakerTable(
     empty: 'The project may not use any provider that is configured. Allow some under Routing.',
     columns: [
       { label: 'Provider', value: ({ provider }) => provider },
-      // If the provider has a pool, `provider` is `<name>/<member>`.
+      // For a pool member, `provider` is `<name>/<member>`.
       { label: 'Health', value: ({ provider }) => healthBadge(healthOf(provider.split('/', 1)[0] ?? '')) },
       {
         label: 'Breaker of the project',

@@ -1,6 +1,5 @@
 /**
- * Shows what the project spent in a period and how its calls went. Below that are its ceilings and the breakers of its
- * providers, as they are now.
+ * Shows a project's spend and calls in a period, followed by the current state of its ceilings and circuit breakers.
  */
 
 import type { Project } from '../../projects/projects.ts';
@@ -44,10 +43,7 @@ export interface OverviewDeps extends CeilingsDeps, GettingStartedDeps {
   readonly analytics: Analytics;
   readonly readBreakers: ReadBreakers;
   readonly readHealth: ReadHealth;
-  /**
-   * Returns the names of the project's circuit breakers. Each of its providers has one, and so does each member of a
-   * pool.
-   */
+  /** Returns the names of the project's circuit breakers, one for each provider or pool member. */
   readonly breakersOf: (project: Project) => readonly string[];
 }
 

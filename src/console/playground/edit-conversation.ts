@@ -1,4 +1,4 @@
-/** Changes the conversation in the playground's form: continues it with a response, and adds or removes turns. */
+/** Continues the conversation in the playground's form with a response, and adds or removes turns. */
 import type { PlaygroundTurn } from '../../pipeline/internal/playground-prompt.ts';
 import { type PlaygroundInput, readInput, readToolCalls } from './input.ts';
 
@@ -7,8 +7,8 @@ const userTurn = (text: string, images: readonly string[]): PlaygroundTurn => ({
 });
 
 /**
- * The field `do` contains the command. `continue.<n>` continues the conversation with the nth response, `add` adds a
- * turn, `remove.<n>` removes the nth one, and `clear` removes all of them.
+ * Runs the command in the field `do`: `continue.<n>` continues with the nth response, `add` adds a turn, `remove.<n>`
+ * removes the nth one, and `clear` removes all of them.
  */
 export function editConversation(fields: URLSearchParams): PlaygroundInput {
   const input = readInput(fields);
@@ -32,8 +32,7 @@ export function editConversation(fields: URLSearchParams): PlaygroundInput {
 }
 
 /**
- * Turns a response on the page into a turn of the assistant. If it calls tools, we add an empty turn for each result,
- * so that the person can fill it in.
+ * Turns a response on the page into a turn of the assistant. If it calls tools, an empty turn is added for each result.
  */
 function readResponse(fields: URLSearchParams, index: number): PlaygroundTurn[] {
   const text = (fields.getAll('answer_text')[index] ?? '').replaceAll('\r\n', '\n');
@@ -43,7 +42,7 @@ function readResponse(fields: URLSearchParams, index: number): PlaygroundTurn[] 
   return [{ role: 'assistant', text, images: [], toolCalls, toolCallId: '' }, ...results];
 }
 
-/** Returns the turn that we add when somebody presses the button. Usually, user and assistant take turns. */
+/** Returns the turn that the button adds. Usually, user and assistant alternate. */
 function nextTurn(turns: readonly PlaygroundTurn[]): PlaygroundTurn {
   return turns.at(-1)?.role === 'user' ? { role: 'assistant', text: '', images: [], toolCalls: [], toolCallId: '' } : userTurn('', []);
 }

@@ -1,4 +1,3 @@
-/** Parses and validates the playground's form. */
 import { gatewayError } from '../../core/errors.ts';
 import { asArray, asObject, asString, isNestedDeeper, isObject, parseJson } from '../../core/json/narrow.ts';
 import { isSubject } from '../../core/subject.ts';
@@ -6,30 +5,28 @@ import type { PlaygroundPrompt, PlaygroundToolCall, PlaygroundTurn } from '../..
 
 export interface PlaygroundInput {
   readonly model: string;
-  /** The model to compare with. Empty if there's no comparison. */
+  /** The second model in a comparison. Empty if people only try one. */
   readonly other: string;
   readonly system: string;
-  /** The conversation so far, without `prompt`. */
   readonly turns: readonly PlaygroundTurn[];
-  /** The new user message. It may be empty if the conversation already ends with a user turn or a tool result. */
+  /** The new user message. Can be empty if the conversation ends with a user turn or a tool result. */
   readonly prompt: string;
   readonly images: readonly string[];
   readonly temperature: number | null;
   readonly maxTokens: number | null;
-  /** Exactly as the person has entered them, which should be JSON. */
+  /** Tool definitions as the person has typed them, which should be JSON. */
   readonly tools: string;
   readonly schema: string;
   readonly recalls: boolean;
   readonly subject: string;
 }
 
-/** The form contains images as `data:` URLs, so it can get large. */
+/** Large enough for images, which are in the form as `data:` URLs. */
 export const maxFormBytes = 12 * 1024 * 1024;
 const maxModelLength = 300;
 const maxTurns = 200;
 const maxImages = 10;
 
-/** Throws `bad_request`. */
 export function parseInput(fields: URLSearchParams): { readonly input: PlaygroundInput; readonly prompt: PlaygroundPrompt } {
   const input = readInput(fields);
   if (input.model === '') throw invalid('choose a model');
@@ -55,7 +52,7 @@ function assertTurns(turns: readonly PlaygroundTurn[]): void {
   }
 }
 
-/** Parses the JSON of the tools and the schema. Throws `bad_request` if it's invalid. */
+/** Parses the JSON of tools and schema. Throws `bad_request` if it's invalid. */
 export function toPrompt({ system, turns, prompt, images, temperature, maxTokens, tools, schema }: PlaygroundInput): PlaygroundPrompt {
   const hasMessage = prompt.trim() !== '' || images.length > 0;
   const message: PlaygroundTurn = { role: 'user', text: prompt, images, toolCalls: [], toolCallId: '' };
@@ -67,10 +64,7 @@ export function toPrompt({ system, turns, prompt, images, temperature, maxTokens
   };
 }
 
-/**
- * Parses tools in every form that people paste, i.e. a list in OpenAI's or Anthropic's format, a single tool, or bare
- * functions.
- */
+/** Accepts everything that people paste: a list in OpenAI's or Anthropic's format, a single tool, or bare functions. */
 function parseTools(text: string): object[] {
   if (text.trim() === '') return [];
   const value = parseEntered(text, 'the tools');
@@ -88,10 +82,7 @@ function parseTools(text: string): object[] {
   });
 }
 
-/**
- * Accepts a JSON schema. People may also paste the `json_schema` of a response format, which contains a schema and its
- * name.
- */
+/** Accepts a JSON schema, or the `json_schema` of a response format, which contains a schema and its name. */
 function parseSchema(text: string): object | null {
   if (text.trim() === '') return null;
   const value = parseEntered(text, 'the schema');
@@ -110,12 +101,8 @@ function parseEntered(text: string, what: string): unknown {
   return value;
 }
 
-/**
- * Returns the fields without validating them, because we need them to fill in the form again. If we can't parse a
- * number, it's NaN.
- */
+/** Returns unvalidated fields, to fill in the form again. Invalid numbers become NaN. */
 export function readInput(fields: URLSearchParams): PlaygroundInput {
-  // Browsers send line breaks as CRLF.
   const text = (name: string) => (fields.get(name) ?? '').replaceAll('\r\n', '\n');
   const number = (name: string) => (text(name).trim() === '' ? null : Number(text(name)));
   return {
@@ -135,8 +122,7 @@ export function readInput(fields: URLSearchParams): PlaygroundInput {
 }
 
 /**
- * Parses the conversation. Every turn in the form has each of these fields exactly once, so we can tell by their index
- * which values belong to the same turn.
+ * Every turn in the form has each of these fields exactly once, so values with the same index belong to the same turn.
  */
 function readTurns(fields: URLSearchParams): PlaygroundTurn[] {
   const all = (name: string) => fields.getAll(`turn_${name}`);
@@ -160,7 +146,7 @@ export function readToolCalls(json: string): PlaygroundToolCall[] {
   });
 }
 
-/** We can only show previews of `data:` URLs, because our Content-Security-Policy blocks everything else. */
+/** Only `data:` URLs have previews, because our Content-Security-Policy blocks all others. */
 export function isDataUrl(url: string): boolean {
   return /^data:image\/[\w.+-]+;base64,[\w+/=]+$/.test(url);
 }

@@ -1,4 +1,3 @@
-/** Renders the playground. It has a form, the responses side by side, and the call as code. */
 import { GatewayError } from '../../core/errors.ts';
 import type { PlaygroundToolCall } from '../../pipeline/internal/playground-prompt.ts';
 import { defineAsset } from '../frame/assets.ts';
@@ -85,8 +84,8 @@ function playgroundForm(context: ConsoleContext, input: PlaygroundInput, choice:
   const path = projectPath(context, '/playground');
   const edit = `${path}/edit`;
   const hasTurns = input.turns.length > 0;
-  // If somebody presses Enter in a field, browsers press the first submit button. The turns have buttons too, so we put
-  // a hidden `Run` button in front of them.
+  // Pressing Enter in a field presses the first submit button. Put a hidden `Run` button in front of those of the
+  // turns.
   return html`<form class="playground" id="playground" method="post" action="${path}" data-stream="${path}/stream"
 hx-post="${path}/code" hx-trigger="input delay:300ms" hx-target="#code" hx-sync="this:replace">
 ${csrfField(context)}<button class="hidden" tabindex="-1" aria-hidden="true">Run</button>
@@ -165,10 +164,7 @@ ${textField({ name: 'image', label: 'Address of an image', type: 'url', value: a
   )}</ul></div></details>`;
 }
 
-/**
- * Returns the options of the model field. The chosen name may not be one of them, e.g. if it comes from a link, so we
- * add it.
- */
+/** Adds the chosen name to the options of the model field, because it may come from a link. */
 function options({ tiers, models }: ModelChoice, chosen: string): Option[] {
   const known = [
     ...tiers.map((name) => ({ value: name, label: name, group: 'Tiers' })),
@@ -179,7 +175,7 @@ function options({ tiers, models }: ModelChoice, chosen: string): Option[] {
     : [...known, { value: chosen, label: chosen, group: 'Others' }];
 }
 
-/** The response is also in hidden fields, so that the person can continue the conversation with it. */
+/** Hidden fields contain the response, so that the person can continue the conversation with it. */
 function resultCard({ model, text, toolCalls, end }: RunResult, action = '', index = 0): Html {
   const hasAnswer = text !== '' || toolCalls.length > 0;
   return html`<article class="card result"><h2 class="result-model">${model === '' ? 'Response' : model}</h2>

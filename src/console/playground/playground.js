@@ -1,5 +1,5 @@
 // Streams the responses of one or two models into the page, and lets people attach image files. Without this script,
-// people have to wait for the complete responses and enter the URL of an image.
+// people wait for complete responses and enter image URLs.
 {
   const form = document.querySelector('#playground');
   const stop = document.querySelector('#stop');
@@ -11,7 +11,7 @@
   let running = null;
 
   form?.addEventListener('submit', async (event) => {
-    // The buttons named `do` edit the conversation. That's the server's job, so let the form submit normally.
+    // Buttons named `do` edit the conversation on the server, so let the form submit normally.
     if (event.submitter?.name === 'do') return;
     event.preventDefault();
     running?.abort();
@@ -73,10 +73,7 @@
     card.removeAttribute('aria-busy');
   }
 
-  /**
-   * The server keeps the submitted form until the person has signed in, but no large images, so we take those out
-   * first.
-   */
+  /** The server keeps the form until the person has signed in, but no large images, so remove those. */
   function signInAgain() {
     for (const field of form.querySelectorAll('[name="image"], [name="turn_images"]')) if (field.value.length > 50_000) field.value = '';
     form.submit();
@@ -98,9 +95,7 @@
     }
   }
 
-  /**
-   * Puts the response into hidden fields. If the person continues the conversation, they're submitted with the form.
-   */
+  /** Puts the response into hidden fields, which are submitted if the conversation continues. */
   function keepAnswer(card, text) {
     const field = card.querySelector('[name="answer_text"]');
     field.value = text;
@@ -181,8 +176,8 @@
   }
   for (const item of pictures?.children ?? []) addRemove(item);
 
-  // Every key press sends the form to update the code. We don't send image files, because the code only has a
-  // placeholder for them.
+  // Every key press sends the form to update the code. Leave out image files, because the code only has a placeholder
+  // for them.
   form?.addEventListener('htmx:config:request', ({ detail }) => {
     const body = detail.ctx?.request?.body;
     if (!(body instanceof FormData)) return;

@@ -7,11 +7,11 @@ import { type PlaygroundInput, readInput } from './input.ts';
 
 export interface Prefill {
   readonly input: PlaygroundInput;
-  /** Tells the person what's missing, one sentence for each part of the call that the form doesn't contain. */
+  /** A sentence for each part of the call that the form doesn't contain. */
   readonly gaps: readonly string[];
 }
 
-/** Fills the playground's form with a stored call. `text` is null if its text isn't stored. */
+/** `text` is null if the text of the call isn't stored. */
 export function prefillFrom({ requestedModel, route }: Pick<CallDetail, 'requestedModel' | 'route'>, text: CallText | null): Prefill {
   const empty = { ...readInput(new URLSearchParams()), model: requestedModel };
   if (text === null) return { input: empty, gaps: [`No text of this ${route} call is stored, so only the model was filled in.`] };
@@ -49,8 +49,8 @@ export function prefillFrom({ requestedModel, route }: Pick<CallDetail, 'request
 }
 
 /**
- * Tool results aren't stored with the messages, but they have the same order as the calls. So each call gets the next
- * result. If there are more calls than results, we can't tell which results are missing, and leave all of them empty.
+ * Tool results are stored apart from the messages, but in the order of the calls, so each call gets the next result. If
+ * there are more calls than results, there's no telling which are missing, so all of them stay empty.
  */
 function toTurns(messages: CallText['messages'], results: readonly string[]): { turns: PlaygroundTurn[]; unanswered: boolean } {
   let called = 0;
@@ -68,7 +68,7 @@ function toTurns(messages: CallText['messages'], results: readonly string[]): { 
   return { turns, unanswered: calledTools > 0 && !areComplete };
 }
 
-/** Returns true if the vendor runs this tool, e.g. `{"type": "web_search"}`. */
+/** Recognizes tools that the vendor runs, e.g. `{"type": "web_search"}`. */
 function isHosted(tool: unknown): boolean {
   const { type, function: definition, input_schema: inputSchema, parameters } = asObject(tool);
   return definition === undefined && inputSchema === undefined && parameters === undefined && type !== 'custom';

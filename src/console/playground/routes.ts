@@ -1,5 +1,3 @@
-/** Serves `/playground`, where people can try the project's models. */
-
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
 import { formatEvent } from '../../core/sse.ts';
@@ -16,7 +14,7 @@ import { type ParsedInput, type RunDeps, type RunEnd, runModel } from './run.ts'
 
 export interface PlaygroundDeps extends RunDeps {
   readonly listModels: (project: Project) => ModelChoice;
-  /** Returns null if the text of the call isn't stored. */
+  /** Null if the prompt and response of the call aren't stored. */
   readonly readText: (projectId: string, callId: string) => Promise<CallText | null>;
 }
 
@@ -43,14 +41,14 @@ export function createPlaygroundRoutes(deps: PlaygroundDeps): readonly ConsoleRo
       const results = await Promise.all(models.map((model) => runToEnd(context, parsed, model)));
       return { kind: 'page', page: page(context, parsed.input, results), audit: { models } };
     }),
-    // Runs one model and streams its response as server-sent events. There are `text` events during the response, a
-    // `tools` event if it calls tools, and an `end` event.
+    // Runs one model and streams its response as server-sent events: `text` events, a `tools` event if it calls tools,
+    // and an `end` event.
     post(`${path}/stream`, { ...form, action }, async (context, fields) => {
       const parsed = parseInput(fields);
       const audit = { models: [parsed.input.model] };
       return { kind: 'stream', contentType: 'text/event-stream', chunks: toEvents(context, parsed), audit };
     }),
-    // There's nothing to audit here, because the conversation only exists in the form.
+    // Not audited, because the conversation only exists in the form.
     post(`${path}/edit`, { ...form, action: null }, async (context, fields) => ({
       kind: 'page',
       page: page(context, editConversation(fields)),
@@ -61,7 +59,7 @@ export function createPlaygroundRoutes(deps: PlaygroundDeps): readonly ConsoleRo
     })),
   ];
 
-  /** Fills in the form with a stored call. Throws `not_found` if the project doesn't have this call. */
+  /** Fills in the form with a stored call. Throws `not_found` if the project has no such call. */
   async function prefilled(context: ConsoleContext, callId: string): Promise<PageContent> {
     const projectId = context.project.id;
     const call = isUuid(callId) ? await deps.readCall(projectId, callId) : null;

@@ -1,4 +1,4 @@
-/** Runs a model for the playground. We stream the text and then show the figures of the call, once it's recorded. */
+/** Runs a model for the playground. Streams the text, followed by the figures of the recorded call. */
 import { GatewayError } from '../../core/errors.ts';
 import type { RunInPlayground } from '../../pipeline/internal/playground.ts';
 import type { PlaygroundPrompt, PlaygroundToolCall } from '../../pipeline/internal/playground-prompt.ts';
@@ -10,7 +10,7 @@ import type { PlaygroundInput } from './input.ts';
 
 export interface RunDeps {
   readonly run: RunInPlayground;
-  /** Returns null if there's no record of the call. */
+  /** Returns null if the call isn't recorded. */
   readonly readCall: (projectId: string, callId: string) => Promise<CallDetail | null>;
   readonly newCallId: () => string;
 }
@@ -27,10 +27,10 @@ export type RunEvent =
 
 export interface RunEnd {
   readonly kind: 'end';
-  /** Says why the call failed. Null if it didn't. */
+  /** Null if the call succeeded. */
   readonly error: string | null;
   readonly figures: readonly (readonly [label: string, value: string])[];
-  /** Links to the call, and to any memories that recall has put into its prompt. */
+  /** Links to the call, and to memories that recall has put into its prompt. */
   readonly links: readonly (readonly [label: string, href: string])[];
 }
 

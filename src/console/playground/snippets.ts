@@ -1,4 +1,3 @@
-/** Shows the playground's call as code that people can copy. There's a placeholder for the key. */
 import { chatMembers, type PlaygroundTurn } from '../../pipeline/internal/playground-prompt.ts';
 import { shellQuote } from '../frame/values.ts';
 import { isDataUrl, type PlaygroundInput, toPrompt } from './input.ts';
@@ -11,12 +10,10 @@ export interface Snippet {
   readonly text: string;
 }
 
-/**
- * Writes the snippets. `origin` is the gateway's address. Throws `bad_request` if the tools or the schema are invalid.
- */
+/** `origin` is the gateway's address. Throws `bad_request` if the tools or the schema are invalid. */
 export function snippetsOf(input: PlaygroundInput, origin: string): readonly Snippet[] {
   const prompt = toPrompt(shorten(input));
-  // A call needs a message, so if the form is empty we put in a placeholder.
+  // A call needs at least one message, so an empty form gets a placeholder.
   const turns = prompt.turns.length > 0 ? prompt.turns : [emptyMessage];
   const request: Request = { origin, body: { model: input.model, ...chatMembers({ ...prompt, turns }) }, headers: headersOf(input) };
   return [
@@ -38,7 +35,7 @@ function headersOf({ recalls, subject }: PlaygroundInput): Record<string, string
   return { ...(recalls && { 'x-gateway-memory': 'recall' }), ...(subject !== '' && { 'x-gateway-memory-subject': subject }) };
 }
 
-/** The base64 of an image can have megabytes, so we cut it. */
+/** Truncates the base64 of images, which can have megabytes. */
 function shorten(input: PlaygroundInput): PlaygroundInput {
   const cut = (images: readonly string[]) => images.map((url) => (isDataUrl(url) ? `${url.slice(0, url.indexOf(',') + 1)}<BASE64>` : url));
   return { ...input, images: cut(input.images), turns: input.turns.map((turn) => ({ ...turn, images: cut(turn.images) })) };
@@ -88,7 +85,7 @@ for chunk in stream:
 `;
 }
 
-/** Formats JSON as Python, which only writes true, false and null differently. */
+/** Formats JSON as Python, where only true, false and null differ. */
 function toPython(value: unknown): string {
   return JSON.stringify(value, null, 4).replaceAll(/"(?:[^"\\]|\\.)*"|\b(?:true|false|null)\b/g, (token) => pythonWords[token] ?? token);
 }

@@ -1,6 +1,5 @@
 /**
- * Renders the conversation in the form of the playground. All turns have the same fields, because that's how we parse
- * them.
+ * Renders the conversation in the playground's form. All turns have the same fields, which parsing relies on.
  */
 import type { PlaygroundTurn } from '../../pipeline/internal/playground-prompt.ts';
 import { type Html, html } from '../frame/html.ts';
@@ -17,7 +16,7 @@ function turnFields(turn: PlaygroundTurn, index: number, tool: string | null, ac
   const { role, text, images, toolCalls, toolCallId } = turn;
   const id = `turn-${index}`;
   const label = `${index + 1}. ${tool === null ? roleLabels[role] : `Result of ${tool}`}`;
-  // A tool result belongs to a call in an earlier turn, so people can't change its role.
+  // A tool result belongs to a call in an earlier turn, so its role can't be changed.
   const roleField =
     role === 'tool'
       ? html`<input type="hidden" name="turn_role" value="tool"><span>Tool result</span>`
@@ -31,7 +30,7 @@ ${text}</textarea>${callList(toolCalls)}${pictures(images)}
 <input type="hidden" name="turn_calls" value="${toolCalls.length === 0 ? '' : JSON.stringify(toolCalls)}"><input type="hidden" name="turn_call_id" value="${toolCallId}"><input type="hidden" name="turn_images" value="${images.length === 0 ? '' : JSON.stringify(images)}">`;
 }
 
-/** If the turn is a tool result, returns the name of that tool. Returns null for all other turns. */
+/** Returns the tool's name if the turn is a tool result, and null otherwise. */
 function nameOfTool(turns: readonly PlaygroundTurn[], { role, toolCallId }: PlaygroundTurn): string | null {
   if (role !== 'tool') return null;
   return turns.flatMap(({ toolCalls }) => toolCalls).find(({ id }) => id === toolCallId)?.name ?? 'a tool';

@@ -1,6 +1,6 @@
 /**
- * Imports a public price table. We turn the text into rows for the configured providers, and show what would change
- * before people import it.
+ * Imports a public price table. The table is converted to rows for the configured providers, and people see the changes
+ * before they import it.
  */
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { gatewayError } from '../../core/errors.ts';
@@ -14,12 +14,12 @@ import type { ConsoleContext, PageContent } from '../frame/route.ts';
 import { type PricedModel, priceColumns } from './price-columns.ts';
 import { pricesPath } from './price-list.ts';
 
-/** The rows that we could convert, and the entries that we couldn't. */
+/** The converted rows, and the entries that couldn't be converted. */
 export interface ConvertedPrices {
-  /** The rows by `<provider>/<model>`, as in gateway.yaml. */
+  /** Rows by `<provider>/<model>`, as in gateway.yaml. */
   readonly models: Readonly<Record<string, JsonObject>>;
   readonly skipped: readonly { readonly entry: string; readonly reason: string }[];
-  /** How many entries we ignored, because none of our providers uses their vendor. */
+  /** The number of ignored entries, for vendors that none of the providers uses. */
   readonly unmatched: number;
 }
 
@@ -31,9 +31,9 @@ export interface PricePreview {
 
 const fileScript = defineAsset(new URL('./import-file.js', import.meta.url));
 
-/** Limits the size after decompression. */
+/** Limits the size of the rows after decompression. */
 const maxRowBytes = 16 * 1024 * 1024;
-/** If there are more than this, we just say how many. */
+/** If there are more than this, only their number is shown. */
 const maxListed = 200;
 const breadcrumbs = [{ label: 'Prices', href: pricesPath }];
 
@@ -75,7 +75,7 @@ ${renderForm({
 
 export function previewPage(context: ConsoleContext, converted: ConvertedPrices, preview: PricePreview): PageContent {
   const { receipt, before, after } = preview;
-  // Don't import rows with unchanged prices, because all that would change is where the price comes from.
+  // Leave out rows with unchanged prices, because importing them would only change where the price comes from.
   const effective = [...receipt.added, ...receipt.changed];
   const models = Object.fromEntries(effective.map((id) => [id, converted.models[id]]));
   return {
@@ -159,7 +159,7 @@ export function parseRows(form: URLSearchParams): JsonObject {
     );
     if (isObject(rows)) return rows;
   } catch {
-    // Fall through, because this is the same error as for JSON that isn't an object.
+    // Invalid JSON gets the same error as JSON that isn't an object.
   }
   throw gatewayError('bad_request', { message: 'the form is incomplete: go back and select "Show changes" again' });
 }

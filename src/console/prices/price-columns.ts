@@ -1,4 +1,3 @@
-/** Formats prices in USD per million tokens, per image, per second and so on. */
 import type { ModelPrices } from '../../usage/prices/stored-price.ts';
 import { badge, type Column, usd } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
@@ -13,7 +12,7 @@ export interface PricedModel extends ModelPrices {
   readonly maxOutputTokens: number | null;
 }
 
-/** Builds the price columns of a table. If we don't know a price, it's null. */
+/** Builds the price columns of a table. Unknown prices are null. */
 export function priceColumns<Row>(pricesOf: (row: Row) => ModelPrices | null): Column<Row>[] {
   return [
     { label: 'Input', align: 'end', value: (row) => usd(pricesOf(row)?.price?.inputNanos ?? null) },

@@ -1,5 +1,5 @@
 /**
- * Lists the models in the catalog with their current prices. There's also a page with the price history of each model.
+ * Lists the current prices of all models in the catalog. Each model has a page with its price history.
  */
 import { gatewayError } from '../../core/errors.ts';
 import type { PricePeriod } from '../../usage/prices/price-history.ts';
@@ -26,7 +26,6 @@ import { type PricedModel, priceColumns, priceCsv, priceCsvHeader, sourceBadge }
 export interface PriceListDeps {
   readonly listModels: () => readonly PricedModel[];
   readonly latestPrices: (models: readonly string[]) => Promise<readonly PricePeriod[]>;
-  /** The newest price comes first. */
   readonly priceHistory: (model: string) => Promise<readonly PricePeriod[]>;
 }
 
@@ -78,7 +77,7 @@ function providerOf(id: string): string {
   return id.split('/', 1)[0] ?? '';
 }
 
-/** The text, the provider and the kind are all optional. The result is sorted by id. */
+/** Filters by optional text, provider and kind, and sorts by id. */
 function filterModels(models: readonly PricedModel[], query: URLSearchParams): PricedModel[] {
   const [wanted, provider, kind] = [query.get('q')?.trim().toLowerCase() ?? '', query.get('provider') ?? '', query.get('kind') ?? ''];
   return models
@@ -167,7 +166,6 @@ export async function exportHistory(deps: PriceListDeps, context: ConsoleContext
   return { kind: 'csv', fileName: `prices-${id}.csv`, header: ['model', 'in_force_from', 'source', ...priceCsvHeader], rows };
 }
 
-/** Throws `not_found` if the catalog has no such model. */
 async function findModel(deps: PriceListDeps, { url }: ConsoleContext) {
   const id = url.searchParams.get('id') ?? '';
   const model = deps.listModels().find((listed) => listed.id === id);

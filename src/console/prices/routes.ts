@@ -1,4 +1,4 @@
-/** Serves the pages about prices. Everybody can look at prices, but only deployment admins can import them. */
+/** Pages about prices. Everybody can see prices, but only deployment admins can import them. */
 import type { ImportReceipt } from '../../usage/prices/active-models.ts';
 import { type ConsoleRoute, get, post } from '../frame/route.ts';
 import { type ConvertedPrices, importPage, type PricePreview, parseRows, previewPage } from './import-page.ts';
@@ -6,18 +6,18 @@ import { exportHistory, exportPrices, modelPath, type PriceListDeps, pricesPath,
 
 export interface PriceRoutesDeps extends PriceListDeps {
   /**
-   * Converts a public price table to rows for our providers. `as` contains entries such as `<name in the
+   * Converts a public price table to rows for the configured providers. `as` contains entries such as `<name in the
    * table>=<provider>`. Throws `bad_request` if the table or an entry is invalid.
    */
   readonly convertTable: (text: string, as: readonly string[]) => ConvertedPrices;
-  /** Returns what would change. If there are mistakes, throws a `bad_request` that lists all of them. */
+  /** Returns the changes of an import. Throws a `bad_request` that lists all mistakes. */
   readonly preview: (models: unknown) => PricePreview;
-  /** Imports these rows. A null row removes the price. Throws the same errors as `preview`. */
+  /** A null row removes the model's price. Throws the same errors as `preview`. */
   readonly importModels: (models: unknown) => Promise<ImportReceipt>;
 }
 
 const path = '/admin/prices';
-/** The public table has about 2 MB. Forms encode some of its characters, which makes it larger. */
+/** The public table has about 2 MB, and forms encode some of its characters. */
 const maxBytes = 16 * 1024 * 1024;
 
 export function createPriceRoutes(deps: PriceRoutesDeps): readonly ConsoleRoute[] {

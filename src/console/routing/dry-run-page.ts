@@ -1,4 +1,4 @@
-/** Shows the plan that we would make for a call, without making the call. The form's state is in the URL. */
+/** Shows the plan for a call without making the call. The state of the form is in the URL. */
 import { type Caller, internalKeyId, textRoutes } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
 import type { ContentRule } from '../../guardrails/content-rule.ts';
@@ -18,7 +18,7 @@ export interface DryRunPageDeps {
   readonly tierNames: () => readonly string[];
 }
 
-/** The form offers this many keys. To use any other key, people have to put its prefix into the URL. */
+/** How many keys the form offers. Any other key can be chosen by its prefix in the URL. */
 const maxKeys = 200;
 const maxInputBytes = 1024 * 1024;
 

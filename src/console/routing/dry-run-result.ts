@@ -1,6 +1,6 @@
 /**
- * Shows the result of a dry run. That's the plan with its candidates and skipped models, and what ceilings, cache and
- * content rules would do.
+ * Shows a dry run: the plan with its candidates and skipped models, and what ceilings, cache and content rules would
+ * do.
  */
 import type { CounterKey } from '../../ceilings/counters.ts';
 import type { ContentRule } from '../../guardrails/content-rule.ts';

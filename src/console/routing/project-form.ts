@@ -1,6 +1,6 @@
 /**
- * Lets people edit settings of the project as a whole, such as its name, time zone, monthly cap and response cache.
- * They can also stop the project from making calls at all.
+ * Lets people edit settings such as the project's name, time zone, monthly cap and response cache, or stop the project
+ * from making calls.
  */
 
 import type { ReadCounters } from '../../ceilings/counter-usage.ts';
@@ -40,7 +40,7 @@ import {
 export interface ProjectSettingsDeps {
   readonly projects: Pick<Projects, 'put'>;
   readonly readCounters: ReadCounters;
-  /** The policy from the configuration file, which applies if the project doesn't have one. */
+  /** The policy in the configuration file, for projects without one. */
   readonly onBudgetStoreDown: () => StoreDownPolicy;
 }
 
@@ -118,7 +118,6 @@ function cacheSummary({ enabled, ttlMs, sampled }: ProjectSettings['cache']): st
   return `On, responses are kept for ${formatDuration(ttlMs)}${sampled ? ', also sampled ones' : ''}`;
 }
 
-/** Returns the settings that this form shows. */
 function settingsOf({ project }: ConsoleContext): Settings {
   const { time_zone, may_call, monthly_cap, on_budget_store_down, cache, cache_sampled, error_codes } = toSettingsJson(project.settings);
   return { name: project.name, time_zone, may_call, monthly_cap, on_budget_store_down, cache, cache_sampled, error_codes };

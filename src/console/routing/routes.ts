@@ -1,4 +1,4 @@
-/** Shows how a project's calls are routed, and what a dry run would do. Owners can change the routing. */
+/** Shows how a project's calls are routed, with a dry run. Owners can change the routing. */
 import { parseProjectChange } from '../../projects/project-settings.ts';
 import type { Projects } from '../../projects/projects.ts';
 import { projectPath } from '../frame/project-path.ts';
@@ -25,7 +25,7 @@ export function createRoutingRoutes(deps: RoutingRoutesDeps): readonly ConsoleRo
       {
         access: 'owner',
         action: 'project.change',
-        // Somebody else may have changed the project in the meantime, so show it as it is now.
+        // Show the current project, which somebody else may have changed in the meantime.
         invalidForm: async (context, form, errors) => rejectedForm(deps, context, form, errors),
       },
       async (context, form) => {

@@ -1,4 +1,3 @@
-/** Renders and parses the form for how a project's calls are routed. */
 import { type StoredSettings, toSettingsJson } from '../../projects/project-settings.ts';
 import type { TierSets } from '../../projects/tiers.ts';
 import { checkProjectChange, type RoutingFindings } from '../../routing/check-change.ts';
@@ -17,7 +16,6 @@ import type { RoutingPageDeps } from './routing-page.ts';
 
 type RoutingSettings = Pick<StoredSettings, 'providers' | 'required_tags' | 'retired' | 'catalog_fill'> & TierSets;
 
-/** Picks the settings that this form shows. */
 function routingOf(settings: StoredSettings): RoutingSettings {
   const { providers, required_tags, tiers, image_tiers, speech_tiers, transcription_tiers, retired, catalog_fill } = settings;
   return { providers, required_tags, tiers, image_tiers, speech_tiers, transcription_tiers, retired, catalog_fill };
@@ -32,8 +30,8 @@ export function routingForm(deps: RoutingPageDeps, context: ConsoleContext, reje
   const errors = rejected?.errors ?? noErrors;
   const filled = fillFields(form, errors);
   const chosen = form.getAll('providers');
-  // List the chosen providers first, in their stored order. Browsers send checked boxes in the order of the page, so if
-  // the person doesn't touch them, nothing has changed.
+  // List the chosen providers first, in their stored order. Browsers send checked boxes in page order, so an untouched
+  // form sends the stored list and doesn't count as a change.
   const names = [...new Set([...chosen, ...deps.listProviders().map(({ name }) => name)])];
   const path = projectPath(context, '/routing');
   return {
@@ -99,7 +97,7 @@ export function routingForm(deps: RoutingPageDeps, context: ConsoleContext, reje
   };
 }
 
-/** Returns the form as it looks after somebody has pressed a button that moves, adds or removes a model or a tier. */
+/** Returns the form after somebody has pressed a button that moves, adds or removes a model or a tier. */
 export function arrangedForm(deps: RoutingPageDeps, context: ConsoleContext, form: URLSearchParams): PageContent {
   const arranged = arrangeTiers(form, (kind) => inheritedTiers(deps.catalog(), kind));
   return routingForm(deps, context, { form: arranged, errors: noErrors });
@@ -109,9 +107,7 @@ export function rejectedForm(deps: RoutingPageDeps, context: ConsoleContext, for
   return routingForm(deps, context, { form, errors, findings: findingsOf(deps, context, form) });
 }
 
-/**
- * Throws `bad_request` if the change contains a mistake, or if it causes a warning that the person hasn't confirmed.
- */
+/** Throws `bad_request` if the change contains a mistake, or causes a warning that hasn't been confirmed. */
 export function assertRouting(deps: RoutingPageDeps, context: ConsoleContext, form: URLSearchParams): void {
   assertSafeChange(findingsOf(deps, context, form), form);
 }
@@ -122,8 +118,8 @@ function findingsOf(deps: RoutingPageDeps, context: ConsoleContext, form: URLSea
   const submitted = readRouting(form);
   const current = routingOf(toSettingsJson(settings));
   /**
-   * Only use the submitted value if the editor has changed it. Somebody else may have changed other members in the
-   * meantime, so for these we take the current value.
+   * Only use submitted values that the editor has changed. Somebody else may have changed other members, so those keep
+   * their current values.
    */
   const changed = <Name extends keyof RoutingSettings>(name: Name): RoutingSettings[Name] =>
     Object.hasOwn(change, name) ? submitted[name] : current[name];

@@ -1,6 +1,6 @@
 /**
- * Shows how the project's calls are routed now. The page lists the tiers, the providers with their breakers, and
- * retired models, and says whether the catalog fill is on.
+ * Shows how the project's calls are routed: its tiers, providers with their circuit breakers, retired models, and
+ * whether catalog fill is on.
  */
 
 import type { Tiers } from '../../core/call.ts';
@@ -17,13 +17,12 @@ import { healthBadge, healthRule, type ReadHealth } from '../frame/provider-heal
 import type { ConsoleContext, CsvValue, PageContent, PageResult } from '../frame/route.ts';
 import { markModel } from '../frame/tier-checks.ts';
 
-/** A configured provider, without its key. */
 export interface ProviderSummary {
   readonly name: string;
   readonly host: string;
   readonly dialect: string;
   readonly serves: readonly string[];
-  /** Null for the local embedder. Projects may use it no matter which tags they require. */
+  /** Null for the local embedder, which meets every requirement. */
   readonly tags: readonly string[] | null;
 }
 
@@ -33,7 +32,7 @@ export interface RoutingPageDeps {
   readonly breakers: Pick<Breakers, 'isHealthy'>;
   readonly readBreakers: ReadBreakers;
   readonly readHealth: ReadHealth;
-  /** Returns the deployment's default, for projects that haven't chosen. */
+  /** Returns the deployment's default, for projects that don't have this setting. */
   readonly catalogFill: () => boolean;
 }
 
@@ -42,7 +41,7 @@ interface TierRow {
   readonly name: string;
   readonly models: readonly string[];
   readonly origin: 'project' | 'configuration';
-  /** The chain in the configuration file that the project's tier replaces. Null if there is none. */
+  /** The tier in the configuration file that the project's tier overrides. Null if there's none. */
   readonly replaced: readonly string[] | null;
   readonly member: TierKind;
   readonly canary: Canary | null;
@@ -88,7 +87,7 @@ function tierRows(catalog: Catalog, settings: ConsoleContext['project']['setting
   ];
 }
 
-/** Warns about tiers for which calls fail, because all of their models are missing or forbidden. */
+/** Warns about tiers whose calls fail, because all of their models are missing or forbidden. */
 function unusableNotice(tiers: readonly TierRow[], fill: boolean): Html | '' {
   if (tiers.length === 0) return '';
   const names = tiers.map(({ name }, index) => html`${index === 0 ? '' : ', '}<code>${name}</code>`);

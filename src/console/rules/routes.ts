@@ -1,6 +1,5 @@
 /**
- * Lets people list, add, change, remove and test the content rules of a project. They can also see how often each rule
- * has matched.
+ * Lists, adds, changes, removes and tests the content rules of a project, and shows how often each rule has matched.
  */
 import { gatewayError } from '../../core/errors.ts';
 import { type ContentRule, ruleIdOf } from '../../guardrails/content-rule.ts';

@@ -1,4 +1,3 @@
-/** Renders and parses the form of a content rule. */
 import { type ContentRule, ruleClasses } from '../../guardrails/content-rule.ts';
 import { fillFields, type Option, form as renderForm, selectField, textField } from '../frame/components.ts';
 import { type FieldErrors, noErrors } from '../frame/field-errors.ts';
@@ -38,8 +37,8 @@ interface RuleFormOptions {
   readonly form: URLSearchParams;
   readonly errors?: FieldErrors;
   /**
-   * Set if the rule already exists. `read` is the version that the editor saw, which we'll compare the form with.
-   * `notice` says what others have changed since.
+   * Set for an existing rule. `read` is the version that the form is compared with, and `notice` says what others have
+   * changed since.
    */
   readonly edited?: { readonly read: Settings; readonly notice: Html | '' };
 }
@@ -76,9 +75,8 @@ export function ruleForm(context: ConsoleContext, { action, form, errors = noErr
   };
 }
 
-/** Converts the form to a rule in JSON. */
 export function readRule(form: URLSearchParams): Readonly<Record<string, string>> {
-  // Spaces at the start and the end are part of the expression, so don't trim it.
+  // Don't trim, because spaces at the start and end are part of the expression.
   const expression = form.get('expression') ?? '';
   return {
     class: form.get('class') ?? '',
@@ -88,7 +86,7 @@ export function readRule(form: URLSearchParams): Readonly<Record<string, string>
   };
 }
 
-/** Renders the form for an existing rule. If we've rejected a submitted form, it contains that input. */
+/** The form for an existing rule, with the person's input if it was rejected. */
 export function editRuleForm(
   context: ConsoleContext,
   {
@@ -114,7 +112,6 @@ function toSettings(rule: ContentRule): Settings {
   return { expression: null, ...rule };
 }
 
-/** Describes a rule in one line, e.g. for a heading. */
 export function describeRule({ class: ruleClass, place, expression }: ContentRule): string {
   const what = expression === undefined ? classLabels[ruleClass] : `${classLabels[ruleClass]} ${expression}`;
   return `${what} in the ${place}`;

@@ -1,4 +1,4 @@
-/** Lists the calls of the last seven days in which a certain content rule matched. */
+/** Lists the calls in which a content rule matched, for the last seven days. */
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid, timeOf } from '../../core/ids.ts';
 import { type ContentRule, ruleIdOf } from '../../guardrails/content-rule.ts';
@@ -13,12 +13,9 @@ import { describeRule } from './rule-form.ts';
 export interface RuleHitsPageDeps {
   readonly contentRules: { find(projectId: string): Promise<readonly ContentRule[]> };
   readonly ruleHits: Pick<RuleHits, 'count' | 'listCalls'>;
-  /** Returns the calls that got as far as a vendor or the cache. Calls that we refused before that are missing. */
+  /** Returns calls that reached a vendor or the cache. Calls that were refused before that are missing. */
   readonly readCalls: (projectId: string, callIds: readonly string[]) => Promise<ReadonlyMap<string, HitCall>>;
-  /**
-   * Returns the ids of the calls that we refused and recorded. We don't record all refused calls if there are many at
-   * once.
-   */
+  /** Returns the ids of refused calls with a record. If many calls are refused at once, not all are recorded. */
   readonly findRecorded: (projectId: string, callIds: readonly string[]) => Promise<ReadonlySet<string>>;
 }
 

@@ -1,4 +1,4 @@
-/** Tries out a project's rules on a text. We don't store the text, and it's never in a URL. */
+/** Tests a project's rules on a text, which is never stored or put into a URL. */
 import { setImmediate as turn } from 'node:timers/promises';
 import type { ContentRule } from '../../guardrails/content-rule.ts';
 import { compileRules, evaluateTexts } from '../../guardrails/rules.ts';
@@ -10,13 +10,12 @@ import { classLabels, placeOptions } from './rule-form.ts';
 
 interface RuleResult {
   readonly rule: ContentRule;
-  /** Null if we didn't get to this rule, because earlier ones took too long. */
+  /** Null if the rule wasn't evaluated, because earlier ones took too long. */
   readonly isMatch: boolean | null;
 }
 
 const maxTextLength = 10_000;
 
-/** Pass null for `form` to get an empty form. */
 export async function ruleTest(context: ConsoleContext, rules: readonly ContentRule[], form: URLSearchParams | null): Promise<Html> {
   const place = form?.get('place') === 'output' ? 'output' : 'input';
   const text = form?.get('text') ?? '';
@@ -44,9 +43,8 @@ export async function ruleTest(context: ConsoleContext, rules: readonly ContentR
 }
 
 /**
- * Evaluates each rule on its own, because a call would never reach a rule if an earlier one blocks it. An expression
- * can take a second, so we let other requests run between two rules. Once `budgetMs` is used up, we skip the remaining
- * rules.
+ * Evaluates each rule on its own, because a blocking rule would end the evaluation for a call. An expression can take a
+ * second, so other requests run between two rules. After `budgetMs`, the remaining rules are skipped.
  */
 export async function evaluateRules(project: string, rules: readonly ContentRule[], text: string, budgetMs = 2_000): Promise<RuleResult[]> {
   const results: RuleResult[] = [];

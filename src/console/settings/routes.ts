@@ -1,7 +1,6 @@
 /**
- * Serves the page of the project's memory settings. If a change would delete more than before, a second page tells
- * people what will be deleted and asks them to confirm. The change then waits for a day, and until then any member can
- * cancel it.
+ * The page of the project's memory settings. If a change would delete more than before, a second page shows what will
+ * be deleted and asks for confirmation. The change takes effect after a day, and any member can cancel it until then.
  */
 import { changedMembers } from '../../core/changed-members.ts';
 import { gatewayError } from '../../core/errors.ts';
@@ -35,8 +34,7 @@ export interface SettingsPageDeps {
   /** Finds out what the rule would delete if it took effect at the time `at`. */
   readonly previewRetention: (projectId: string, rule: StricterRule, at: number) => Promise<RetentionPreview>;
   /**
-   * Counts the conversations that should have been deleted by now, but that we keep because memory hasn't learned from
-   * them yet.
+   * Counts conversations that are past their deletion date, but are kept because memory hasn't learned from them yet.
    */
   readonly countKeptUnlearned: (projectId: string) => Promise<number>;
   /** Returns false if none of the project's memory tiers has a model. */
@@ -124,8 +122,8 @@ function toFields(settings: MemorySettings): URLSearchParams {
 }
 
 /**
- * The form keeps these settings, so that we notice if somebody else changes them. They include a planned deletion,
- * because a new deletion period would replace it.
+ * Settings in the form, to detect changes by somebody else. They include a planned deletion, because a new deletion
+ * period would replace it.
  */
 function toSettings(settings: ShownMemorySettings): Settings {
   return { ...settings };
@@ -147,14 +145,14 @@ function editOf(fields: URLSearchParams): SettingsEdit {
   return changesRule ? { ...edit, read: { ...edit.read, pending_deletion: read.pending_deletion ?? null } } : edit;
 }
 
-/** Returns NaN if the field is empty, so that the validation of the settings rejects it. */
+/** Returns NaN for an empty field, which the validation rejects. */
 function toNumber(text: string | null): number {
   return text === null || text.trim() === '' ? Number.NaN : Number(text);
 }
 
 /**
- * Returns the new rule if it makes us delete more than the current one. Returns null for all other changes, and if this
- * rule is already pending. Throws `bad_request` if the change is invalid.
+ * Returns the new rule if it deletes more than the current one, or null if it doesn't or is already pending. Throws
+ * `bad_request` if the change is invalid.
  */
 function newRule(before: ShownMemorySettings, change: Settings): StricterRule | null {
   const { stricter } = parseMemorySettingsChange(change)(before);
@@ -162,8 +160,8 @@ function newRule(before: ShownMemorySettings, change: Settings): StricterRule | 
 }
 
 /**
- * Does the same as `newRule` for a submitted form. If the form is invalid, or somebody else has changed the settings,
- * this returns null too.
+ * Like `newRule`, but takes a submitted form. Also returns null if the form is invalid or somebody else has changed the
+ * settings.
  */
 function newRuleOf(before: ShownMemorySettings, fields: URLSearchParams): StricterRule | null {
   try {
@@ -171,6 +169,6 @@ function newRuleOf(before: ShownMemorySettings, fields: URLSearchParams): Strict
     assertNotModified(before, read);
     return newRule(before, change);
   } catch {
-    return null; // The reason is already above the form.
+    return null;
   }
 }

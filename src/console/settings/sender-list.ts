@@ -1,6 +1,6 @@
 /**
- * Writes a list of application names on one line, separated by commas, and parses such a line. A name is quoted if it
- * contains a comma or a quotation mark, or if it begins or ends with a space.
+ * Formats a list of application names on one line, separated by commas, and parses it. Names are quoted if they contain
+ * a comma or a quotation mark, or begin or end with a space.
  */
 import { gatewayError } from '../../core/errors.ts';
 
@@ -8,7 +8,7 @@ export function formatSenders(names: readonly string[]): string {
   return names.map((name) => (/[",]|^\s|\s$/.test(name) ? `"${name.replaceAll('"', '""')}"` : name)).join(', ');
 }
 
-/** Ignores empty entries and repeated names. Throws `bad_request` if a quotation mark isn't closed. */
+/** Empty entries and duplicates are ignored. Throws `bad_request` if a quotation mark isn't closed. */
 export function parseSenders(text: string): string[] {
   const names = Array.from(text.matchAll(/\s*(?:"((?:[^"]|"")*)"\s*(?=,|$)|([^,]*))(?:,|$)/g), ([, quoted, plain = '']) =>
     quoted === undefined ? parsePlain(plain) : quoted.replaceAll('""', '"'),

@@ -1,4 +1,4 @@
-/** Renders the page of the memory settings. There's a second page for confirming a change that deletes something. */
+/** The page of the memory settings, and the page for confirming a change that deletes something. */
 import { dayMs } from '../../core/time.ts';
 import { type DeletionRule, maxPreviewed, type RetentionPreview } from '../../memory/records/deletion-rule.ts';
 import type { MemorySettings, ParsedSettingsChange, ShownMemorySettings } from '../../memory/records/settings.ts';
@@ -21,10 +21,7 @@ import { type Settings, settingsField } from '../frame/settings-edit.ts';
 
 export type StricterRule = NonNullable<ParsedSettingsChange['stricter']>;
 
-/**
- * Identifies this rule. The form sends it back when people confirm, so that they can't confirm one rule and get
- * another.
- */
+/** Identifies a rule. The form sends it back, so that nobody confirms one rule and gets another. */
 export function confirmationOf({ delete_conversations_after_days: days, delete_unlearned: unlearned }: StricterRule): string {
   return unlearned ? `${days} unlearned` : String(days);
 }
@@ -34,10 +31,7 @@ export function describeSaved({ zone }: ConsoleContext, changed: object, { pendi
   return `The settings are saved. The new deletion period takes effect at ${formatTimeIn(Date.parse(pending.effective_at), zone, 'minute')} (${zone}), unless a member cancels it.`;
 }
 
-/**
- * Says what's going to be deleted and when, with a button to cancel it. All members see this, because each of them may
- * cancel.
- */
+/** Says what's going to be deleted and when, with a button to cancel it, which every member may do. */
 export function describePending(context: ConsoleContext, { pending_deletion: pending }: ShownMemorySettings): Html | string {
   if (pending === null) return '';
   const { delete_conversations_after_days: days, delete_unlearned: unlearned, conversations, effective_at: at } = pending;
@@ -57,8 +51,8 @@ interface Unlearned {
 }
 
 /**
- * Explains why conversations are sometimes kept longer than the deletion period. People don't expect that we wait until
- * memory has learned from them.
+ * Explains why conversations are sometimes kept longer than the deletion period, because people don't expect that
+ * they're kept until memory has learned from them.
  */
 export function describeUnlearned(context: ConsoleContext, { current, kept, hasModel }: Unlearned): Html | string {
   const { delete_conversations_after_days: days, delete_unlearned: unlearned, enabled } = current;
@@ -80,7 +74,6 @@ export function describeUnlearned(context: ConsoleContext, { current, kept, hasM
 
 interface SettingsView {
   readonly fields: URLSearchParams;
-  /** The settings that we'll compare the form with. */
   readonly read: Settings;
   readonly notices: Html;
 }

@@ -1,6 +1,6 @@
 /**
- * Signs people in with a one-time link. Opening the link just shows a button. The link isn't used up until they press
- * it.
+ * Signs people in with a one-time link. Opening the link just shows a button, and only pressing the button uses up the
+ * link.
  */
 import { GatewayError } from '../../core/errors.ts';
 import type { People } from '../../people/people.ts';

@@ -1,6 +1,5 @@
 /**
- * Lets people sign in with the identity provider. We redirect them to the provider, which sends them back to our
- * callback.
+ * Signs people in with the identity provider, by redirecting to the provider and handling its callback.
  */
 
 import { gatewayError } from '../../core/errors.ts';

@@ -1,9 +1,7 @@
 /**
- * Signs people in with an identity provider, using OpenID Connect's authorization code flow with PKCE, state and nonce.
- *
- * The callback has to match some values from the start of the sign-in. We keep them in a cookie of the browser, so that
- * any process can handle the callback. We fetch the provider's metadata at the first sign-in and keep it for an hour.
- * If a token is signed with a key that we don't know, we fetch the signing keys again.
+ * Signs people in with OpenID Connect's authorization code flow, with PKCE, state and nonce. The values that the
+ * callback has to match are in a cookie, so that any process can handle it. The provider's metadata is fetched at the
+ * first sign-in and cached for an hour. If a token is signed with an unknown key, the signing keys are fetched again.
  */
 import * as client from 'openid-client';
 import { asString, isObject, parseJson } from '../../core/json/narrow.ts';
@@ -17,19 +15,19 @@ export interface OidcSettings {
   readonly allowedDomains: readonly string[];
 }
 
-/** The callback has to match these values, which we keep in a cookie. */
+/** Values that the callback has to match. They're kept in a cookie. */
 export interface OidcTransaction {
   readonly state: string;
   readonly nonce: string;
   readonly codeVerifier: string;
-  /** Where the person wanted to go before we asked them to sign in. */
+  /** Where to redirect people after they've signed in. */
   readonly next: string;
 }
 
 export interface OidcClient {
-  /** Returns the URL of the provider that we have to redirect to. Rejects if we can't reach the provider. */
+  /** Returns the provider's URL to redirect to. Rejects if the provider can't be reached. */
   begin(settings: OidcSettings, redirectUri: string, next: string): Promise<{ url: string; transaction: OidcTransaction }>;
-  /** Checks the callback and the ID token. Rejects if anything doesn't match. */
+  /** Verifies the callback and the ID token. Rejects if anything doesn't match. */
   complete(settings: OidcSettings, callbackUrl: URL, transaction: OidcTransaction): Promise<OidcIdentity>;
 }
 
@@ -41,7 +39,7 @@ export function createOidcClient({ clock }: { readonly clock: Clock }): OidcClie
 
   const configurationOf = (settings: OidcSettings): Promise<client.Configuration> => {
     const now = clock.now();
-    // A reload of the configuration creates new settings, so it's enough to compare the references.
+    // A configuration reload creates new settings, so comparing references is enough.
     if (cached?.settings === settings && now - cached.fetchedAt < metadataMs) return cached.configuration;
     const entry = { settings, fetchedAt: now, configuration: discover(settings) };
     cached = entry;
@@ -80,7 +78,7 @@ export function createOidcClient({ clock }: { readonly clock: Clock }): OidcClie
       });
       const claims = tokens.claims();
       if (!claims) throw new Error('the identity provider returned no ID token');
-      // Some providers only return the email address from the userinfo endpoint, and not in the ID token.
+      // Some providers only return the email address from the userinfo endpoint.
       const needsUserInfo = claims.email === undefined && configuration.serverMetadata().userinfo_endpoint !== undefined;
       const profile = needsUserInfo ? await client.fetchUserInfo(configuration, tokens.access_token, claims.sub) : claims;
       return {
@@ -97,7 +95,7 @@ export function encodeTransaction(transaction: OidcTransaction): string {
   return Buffer.from(JSON.stringify(transaction)).toString('base64url');
 }
 
-/** Returns null for anything that doesn't come from `encodeTransaction`. */
+/** Returns null if the cookie doesn't contain a valid transaction. */
 export function decodeTransaction(text: string | undefined): OidcTransaction | null {
   const json = text === undefined ? null : parseJson(Buffer.from(text, 'base64url').toString());
   if (!isObject(json)) return null;
@@ -107,7 +105,7 @@ export function decodeTransaction(text: string | undefined): OidcTransaction | n
 
 async function discover({ issuer, clientId, clientSecret }: OidcSettings): Promise<client.Configuration> {
   const address = new URL(issuer);
-  // An issuer with an HTTP URL has to be on this machine. When we parse the settings, we reject all others.
+  // An HTTP issuer has to be on this machine. All others are rejected when the settings are parsed.
   const allowHttp = address.protocol === 'http:' ? [client.allowInsecureRequests] : [];
   const found = await client.discovery(address, clientId, undefined, client.None(), { execute: allowHttp, timeout: timeoutSeconds });
   if (clientSecret === null) return found;

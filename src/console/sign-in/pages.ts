@@ -1,6 +1,5 @@
 /**
- * Renders what people see before they have a session. That's the sign-in page, the page of a sign-in link, and the
- * errors of both.
+ * The pages that people see without a session: the sign-in page, the page of a sign-in link, and the errors of both.
  */
 import type { PersonRecord } from '../../people/accounts.ts';
 import { signInLinkPath } from '../../people/sign-in-links.ts';
@@ -19,7 +18,7 @@ interface SignInView {
   readonly email?: string;
   readonly error?: string;
   readonly status?: number;
-  /** The identity provider's issuer. Null if there's no identity provider. */
+  /** The issuer of the identity provider. Null if none is configured. */
   readonly provider: string | null;
   readonly nobodyExists: boolean;
 }
@@ -46,7 +45,7 @@ function providerButton(issuer: string, next: string): Html {
 }
 
 function passwordForm(context: FormContext, { next, email, isMain }: { next: string; email: string; isMain: boolean }): Html {
-  // If we already know the address, e.g. after a wrong password, put the focus into the password field.
+  // If the address is known, e.g. after a wrong password, focus the password field.
   const isPasswordNext = email !== '';
   return html`${isMain ? '' : html`<p class="or">or with a password</p>`}
 <form class="form" method="post" action="${signInPath}">${csrfField(context)}<input type="hidden" name="next" value="${next}">
@@ -55,7 +54,7 @@ ${textField({ name: 'password', label: 'Password', type: 'password', required: t
 <div class="form-actions"><button class="button${isMain ? ' primary' : ''} block">Sign in</button></div></form>`;
 }
 
-/** On a fresh installation nobody has an account, so this says how to get in. */
+/** Explains how to get in on a fresh installation without accounts. */
 function firstSignIn(): Html[] {
   return [
     html`<p><strong>Nobody has an account yet.</strong> On the machine of the gateway, this command prints the link for the first sign-in:</p>`,
@@ -65,13 +64,12 @@ function firstSignIn(): Html[] {
 
 interface LinkView {
   readonly token: string;
-  /** The person who will be signed in. Null if they don't have an account yet. */
+  /** The person to sign in. Null if they don't have an account yet. */
   readonly person: PersonRecord | null;
-  /** The values from a form that we've rejected. */
   readonly entered?: { readonly email: string; readonly name: string };
 }
 
-/** Mail scanners open links too, so this page doesn't use up the link. */
+/** Doesn't use up the link, because mail scanners open links as well. */
 export function linkView(context: FormContext, { token, person, entered = { email: '', name: '' } }: LinkView): PageContent {
   const password = (label: string, required: boolean, hint: string) =>
     textField({ name: 'password', label, type: 'password', required, autocomplete: 'new-password', hint });
@@ -90,7 +88,6 @@ export function linkView(context: FormContext, { token, person, entered = { emai
           password('Password', true, 'At least 12 characters.'),
         ]
       : [
-          // Password managers store this address together with the password.
           html`<input class="hidden" type="email" name="username" value="${person.email}" autocomplete="username" readonly tabindex="-1" aria-hidden="true">`,
           person.hasPassword
             ? password('New password', false, 'Leave it empty to keep your password. At least 12 characters.')

@@ -1,4 +1,4 @@
-/** Signs people in with a password, and signs them out again. The page doesn't tell anybody which accounts exist. */
+/** Signs people in with a password, and signs them out again. The page never reveals which accounts exist. */
 
 import { sessionCookieName } from '../../http/cookies.ts';
 import type { Audit } from '../../people/audit.ts';
@@ -16,7 +16,7 @@ import { createSessionStarter } from './start-session.ts';
 export interface SignInDeps {
   readonly people: People;
   readonly audit: Pick<Audit, 'begin' | 'finish'>;
-  /** Returns null if there's no identity provider. */
+  /** Null if no identity provider is configured. */
   readonly oidc: () => { readonly settings: OidcSettings; readonly publicUrl: string } | null;
   readonly oidcClient: OidcClient;
   readonly logger: SignInLogger;
@@ -30,7 +30,7 @@ export function createSignInRoutes(deps: SignInDeps): readonly ConsoleRoute[] {
     signInView(context, {
       ...options,
       provider: oidc()?.settings.issuer ?? null,
-      // There are no accounts on a fresh installation, so the page explains how to create one.
+      // On a fresh installation without accounts, the page explains how to create one.
       nobodyExists: await people.accounts.isEmpty(),
     });
 
@@ -38,7 +38,7 @@ export function createSignInRoutes(deps: SignInDeps): readonly ConsoleRoute[] {
     const next = safePath(context.url.searchParams.get('next'));
     return context.visitor ? { kind: 'redirect', to: next } : view(context, { next });
   });
-  // Nobody has signed in yet, so the router can't audit this action. `startSession` writes the audit row instead.
+  // The router can't audit this action, because nobody has signed in yet. `startSession` writes the audit row.
   const submit: ActionRoute = post(signInPath, { access: 'anyone', action: null }, async (context, form) => {
     const next = safePath(form.get('next'));
     const [email, password] = [form.get('email') ?? '', form.get('password') ?? ''];

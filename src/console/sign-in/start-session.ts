@@ -1,4 +1,4 @@
-/** Starts a session for a person who has just proved who they are, and records it in the audit log. */
+/** Starts a session for a person who has just signed in, and records it in the audit log. */
 
 import { type Cookie, sessionCookieName } from '../../http/cookies.ts';
 import type { Audit } from '../../people/audit.ts';
@@ -13,7 +13,7 @@ export interface SessionStarterDeps {
 
 type Method = 'password' | 'link' | 'oidc';
 
-/** Starts a session and returns the cookies for it. If the browser already has a session, we end that one. */
+/** Starts a session and returns its cookies. If the browser already has a session, that one ends. */
 export type StartSession = (
   context: Pick<ConsoleContext, 'cookies' | 'secure' | 'userAgent'>,
   person: Person,
