@@ -1,9 +1,9 @@
-/** Parses the command-line options of scripts that measure something. */
+/** Parses the command-line options of benchmarks and similar scripts. */
 import { parseArgs } from 'node:util';
 import { BootstrapError } from './npm.js';
 
 /**
- * Does the same as `parseArgs`, but throws a {@link BootstrapError} for invalid arguments.
+ * Like `parseArgs`, but throws a {@link BootstrapError} for invalid arguments.
  * @template {import('node:util').ParseArgsConfig} Config
  * @param {Config} config
  */

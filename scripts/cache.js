@@ -1,7 +1,7 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 
-/** Returns the directory for installed programs. It's in the user's cache, where all clones can find it. */
+/** Returns the directory for installed programs, which is in the user's cache so that all clones share it. */
 export function cacheDirectory() {
   // The XDG Base Directory Specification says to ignore relative paths.
   const base = process.env['XDG_CACHE_HOME'];

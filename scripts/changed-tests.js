@@ -13,11 +13,11 @@ import { basename, dirname, join } from 'node:path';
 import { readDurations } from './test-durations.js';
 
 /**
- * We add test files until they take this long in total. Since two files run at a time, the run takes about half of
- * that.
+ * Add test files until their durations reach this total. The run takes about half as long, because two files run at a
+ * time.
  */
 const maxSeconds = 80;
-/** The duration that we assume if none has been recorded. */
+/** Assumed for tests without a recorded duration. */
 const defaultSeconds = 0.5;
 const sourceRoots = ['src', 'workflows', 'activities', 'scripts', 'test'];
 
@@ -119,14 +119,14 @@ function invert(files) {
 function importsOf(path, text) {
   const relativePaths = text.matchAll(/(?:from|import|import\(|new URL\()\s*'(\.[^']+|[^'.][^'/]*\.ts)'/g);
   const imported = new Set([...relativePaths].map(([, target = '']) => join(dirname(path), target)));
-  // If a test starts a program, there's no import. The path is in two strings, the folder and the file's name.
+  // A test that starts a program doesn't import it. Its path is split into two strings, the folder and the file's name.
   for (const [, folder, name] of text.matchAll(/'(src|scripts)', '([\w-]+\.[tj]s)'/g)) imported.add(join(folder ?? '', name ?? ''));
   return imported;
 }
 
 /**
- * For a file that can't be imported (e.g. SQL, YAML or documentation), returns the modules that mention the file or its
- * folder. We can ignore modules that were deleted, because whoever imported them has changed too.
+ * Returns the modules that mention a file that can't be imported (e.g. SQL, YAML or documentation) or its folder.
+ * Deleted modules don't matter, because whoever imported them has changed too.
  * @param {string} path
  * @param {ReadonlyMap<string, string>} files
  */
@@ -156,7 +156,7 @@ function mergeBase(git) {
       const [base] = git('merge-base', 'HEAD', branch);
       if (base) return base;
     } catch {
-      // There is no such branch in this clone, so try the next one.
+      // This clone has no such branch, so try the next one.
     }
   }
   return 'HEAD';

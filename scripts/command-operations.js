@@ -44,7 +44,7 @@ export function describeCommandOperations(document) {
 }
 
 /**
- * Lists the fields of a body. A field inside of another one gets a name like `ceilings.calls`.
+ * Lists the fields of a request body. Nested fields have names like `ceilings.calls`.
  * @param {string} prefix
  * @param {Json} schema
  * @returns {Json[]}

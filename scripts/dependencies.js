@@ -51,8 +51,7 @@ async function isInstalled(root, dev) {
 }
 
 /**
- * Returns true if everything in `wanted` is installed. The versions have to be the same, and the packages have to run
- * on this platform.
+ * Returns true if everything in `wanted` is installed with the same version, for this platform.
  * @param {LockFile} wanted
  * @param {LockFile} installed
  * @param {{ dev: boolean, platform: string, arch: string }} options
@@ -64,7 +63,7 @@ export function matches(wanted, installed, { dev, platform, arch }) {
     if (found === undefined) return locked.optional === true || locked.devOptional === true;
     return found.version === locked.version && found.integrity === locked.integrity;
   });
-  // `node_modules` may have been copied from another platform. Its binaries wouldn't run here.
+  // A copy of `node_modules` from another platform has binaries that don't run here.
   return complete && Object.values(installed.packages).every(({ os, cpu }) => allows(os, platform) && allows(cpu, arch));
 }
 
@@ -88,7 +87,7 @@ async function readLock(file) {
   try {
     return JSON.parse(await readFile(file, 'utf8'));
   } catch (error) {
-    // A missing or truncated file means that nothing is installed. If package-lock.json is broken, npm will say so.
+    // A missing or truncated lock file means that nothing is installed. If package-lock.json is broken, npm says so.
     if (error instanceof SyntaxError || hasCode(error, 'ENOENT')) return null;
     throw error;
   }

@@ -1,6 +1,6 @@
 /**
- * Preloaded into jest. It stops jest if the process that has started it dies. Jest's workers also load this, but they
- * have a different parent, so it does nothing there.
+ * Preloaded into jest, to stop it if the process that started it dies. Jest's own workers load this too, but it does
+ * nothing there because they have a different parent.
  */
 if (process.env['GATEWAY_BOOTSTRAP_IPC'] === String(process.ppid) && process.channel) {
   process.on('disconnect', () => process.kill(process.pid, 'SIGTERM'));

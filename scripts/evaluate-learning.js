@@ -1,6 +1,6 @@
 /**
- * Implements `npm run evaluate-learning`, which starts scripts/evaluation/evaluate-learning.js. Older Node versions
- * can't load that file directly.
+ * `npm run evaluate-learning`. Starts scripts/evaluation/evaluate-learning.js, which older Node versions can't load
+ * directly.
  */
 import { fileURLToPath } from 'node:url';
 import { prepare, runChild } from './launch.js';

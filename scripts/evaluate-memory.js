@@ -1,6 +1,6 @@
 /**
- * Implements `npm run evaluate-memory`, which starts scripts/evaluation/evaluate-memory.js. Older Node versions can't
- * load that file directly.
+ * `npm run evaluate-memory`. Starts scripts/evaluation/evaluate-memory.js, which older Node versions can't load
+ * directly.
  */
 import { fileURLToPath } from 'node:url';
 import { prepare, runChild } from './launch.js';

@@ -21,7 +21,6 @@ import { endWithError, prepare, runChild } from './launch.js';
 
 const node = await prepare({ dev: true });
 if (node === process.execPath) {
-  // Imported dynamically because older Node versions can't load TypeScript.
   const { runFaults } = await import('./faults/run.js');
   await runFaults(process.argv.slice(2)).catch(endWithError);
   process.exit();

@@ -52,7 +52,7 @@ async function take(file) {
 /** @param {string} file */
 async function touch(file) {
   const now = new Date();
-  // The file may be gone already, in which case there is nothing to touch.
+  // The lock file may already be gone.
   await utimes(file, now, now).catch(() => undefined);
 }
 
@@ -62,7 +62,7 @@ async function isAbandoned(file) {
     const [pid, { mtimeMs }] = await Promise.all([readFile(file, 'utf8'), stat(file)]);
     const ageMs = Date.now() - mtimeMs;
     // The process that created this file may be about to write its pid. If the file is still empty after a few seconds,
-    // the process has died.
+    // that process has died.
     if (pid === '') return ageMs > 5_000;
     return ageMs > STALE_MS || !isAlive(Number(pid));
   } catch (error) {

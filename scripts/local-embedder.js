@@ -1,4 +1,4 @@
-/** Makes sure that scripts have the files of the local embedder, if their gateway needs them. */
+/** Provides the files of the local embedder to scripts whose gateway needs them. */
 import { defaultLocalModel } from '../src/core/local-model.ts';
 import { embedderFiles } from '../test/support/embedder-files.ts';
 import { BootstrapError } from './npm.js';

@@ -46,7 +46,7 @@ async function fetchNode({ home, name, version }) {
     await installNode(temporary, name, version);
     const binary = binaryPath(temporary, name, process.platform);
     await promisify(execFile)(binary, ['--version']).catch((error) => {
-      // The binary may not run here, even though npm has installed it. This happens on systems with musl, for example.
+      // npm may install a binary that doesn't run here, e.g. on systems with musl.
       throw new BootstrapError(
         `the fetched Node ${version} does not run here (${error.message.split('\n', 1)[0]}); install Node 24 yourself`,
       );
@@ -68,7 +68,7 @@ async function installNode(prefix, name, version) {
   try {
     await install(version);
   } catch (error) {
-    // For some platforms this release doesn't exist. Any release with the same major version will do.
+    // The release doesn't exist for some platforms, so accept any release with the same major version.
     const major = version.split('.', 1).join('');
     if (!(error instanceof BootstrapError) || !/ETARGET|notarget/i.test(error.message)) throw error;
     await install(major);
@@ -86,7 +86,7 @@ async function moveInto(home, temporary, binary) {
   } catch (error) {
     if (!hasCode(error, 'ENOTEMPTY') && !hasCode(error, 'EEXIST') && !hasCode(error, 'EPERM')) throw error;
     if (existsSync(binary)) return;
-    // The folder is there, but not the binary. A cleanup job may have deleted it.
+    // The folder exists without the binary, maybe because of a cleanup job.
     await rm(home, { recursive: true, force: true });
     await rename(temporary, home);
   }

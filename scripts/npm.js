@@ -5,12 +5,12 @@
 import { spawn } from 'node:child_process';
 import { basename } from 'node:path';
 
-/** Something that the user can fix. We print the message, but no stack trace. */
+/** An error that the user can fix. It's printed without a stack trace. */
 export class BootstrapError extends Error {}
 
 /** @param {string} text */
 export function say(text) {
-  // This isn't part of a command's output, so it goes to standard error. Otherwise `gateway … | jq` would see it.
+  // Print to standard error, because `gateway … | jq` shouldn't see this.
   process.stderr.write(`gateway: ${text}\n`);
 }
 
@@ -23,7 +23,7 @@ export function say(text) {
  */
 export async function runNpm(args, { cwd, timeoutMs }) {
   const { command, leading, shell } = findNpm(process.env['npm_execpath'], process.platform);
-  // This Node may be older than `engines` allows. npm would refuse to run or print warnings.
+  // This Node may be older than `engines` allows, which would make npm refuse to run or print warnings.
   const quiet = ['--no-audit', '--no-fund', '--no-progress', '--engine-strict=false', '--loglevel=error'];
   const child = spawn(command, [...leading, ...args, ...quiet], { cwd, shell, timeout: timeoutMs, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';

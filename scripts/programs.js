@@ -1,4 +1,3 @@
-/** Starts programs of the gateway, for scripts that measure them. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,7 +14,7 @@ const startTimeoutMs = 600_000;
 export function createPrograms() {
   /** @type {import('node:child_process').ChildProcess[]} */
   const children = [];
-  // Also stops the programs if the script crashes.
+  // Stop the programs even if the script crashes.
   process.once('exit', () => {
     for (const child of children) child.kill('SIGTERM');
   });
@@ -31,8 +30,7 @@ export function createPrograms() {
     async start(command, { env = {}, flags = [], cwd = root }) {
       const own = {
         ...{ PORT: '0', HOST: '127.0.0.1', GATEWAY_TEMPORAL: 'off', GATEWAY_LOCAL_EMBEDDER: 'off', GATEWAY_ADMIN_TOKEN: adminToken },
-        // The program watches its IPC channel and stops when it closes. That's what happens if this process dies, even
-        // after a `kill -9`.
+        // The program stops when its IPC channel closes, which happens if this process dies, even after a `kill -9`.
         GATEWAY_BOOTSTRAP_IPC: String(process.pid),
       };
       const child = spawn(process.execPath, [...flags, 'src/main.ts', command], {
@@ -67,7 +65,7 @@ export function createPrograms() {
 }
 
 /**
- * Creates a key. If there's no such project, creates that too.
+ * Creates a key, and its project if necessary.
  * @param {string} url
  * @param {string} project
  * @param {object} settings settings of the project

@@ -27,7 +27,7 @@ const versioned = [
   ['Dockerfile', (version) => `VERSION=${version}`],
   ['docker-compose.yml', (version) => `GATEWAY_VERSION:-${version}}`],
 ];
-/** These documents have examples with the version of the next release. */
+/** Documents with examples that contain the version of the next release. */
 const examples = ['docs/kubernetes.md', 'docs/deploying.md'];
 
 try {

@@ -1,11 +1,8 @@
-/** Estimates the cost of an evaluation and asks the user whether to continue. This happens before we make any calls. */
+/** Estimates the cost of an evaluation, and asks the user to confirm it before any calls are made. */
 import { createInterface } from 'node:readline/promises';
 import { parseArgs } from 'node:util';
 
-/**
- * Only English text has about four characters per token. In other languages, the same text can have up to four times as
- * many tokens.
- */
+/** True for English. In other languages, the same text can have up to four times as many tokens. */
 const charactersPerToken = 4;
 
 /**
@@ -28,7 +25,6 @@ export function estimateCost(planned, priceOf) {
   for (const { model, calls, inputCharacters, outputTokens } of planned) {
     const inputTokens = Math.ceil(inputCharacters / charactersPerToken);
     const price = calls === 0 ? { inputNanos: 0n, outputNanos: 0n } : priceOf(model);
-    // Prices are in nano-dollars per million tokens.
     const nanos = price && (inputTokens * Number(price.inputNanos) + outputTokens * Number(price.outputNanos)) / 1e6;
     sum.calls += calls;
     sum.inputTokens += inputTokens;
@@ -44,7 +40,7 @@ export function formatCost(dollars) {
 }
 
 /**
- * Prints the estimate and asks whether to continue. Without a terminal, the user has to agree with `--yes`.
+ * Prints the estimate and asks whether to continue. Without a terminal, the user has to pass `--yes`.
  * @param {Estimate} estimate
  * @param {boolean} isAgreed
  */
@@ -65,7 +61,7 @@ export async function confirmCost({ calls, inputTokens, outputTokens, cost }, is
 }
 
 /**
- * Parses the command-line options. If an option is invalid, prints the usage and exits with status 2.
+ * Parses command-line options. Prints the usage and exits with status 2 if an option is invalid.
  * @template {import('node:util').ParseArgsConfig['options'] & {}} Options
  * @param {Options} options
  * @param {string} usage

@@ -1,12 +1,11 @@
-/** Parses the LoCoMo data set into conversations with their questions. */
 import { kinds, toDate } from '../memory-benchmark/locomo.js';
 
 /** @typedef {{ text: string, answer: string, kind: string }} AnsweredQuestion */
 /** @typedef {{ id: string, sessions: { at: Date, messages: string[] }[], questions: AnsweredQuestion[] }} Dialogue */
 
 /**
- * Parses all conversations. Neither of the speakers is an assistant, so both have the role `user` and each message
- * starts with the speaker's name. If a message has an image, we add its description.
+ * Parses all LoCoMo conversations. Neither speaker is an assistant, so both have the role `user` and each message
+ * starts with the speaker's name. Images are replaced by their description.
  * @param {string} text in the format of `locomo10.json`
  * @returns {Dialogue[]}
  */

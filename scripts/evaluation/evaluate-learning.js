@@ -53,7 +53,6 @@ const consolidationCharacters = 3_000;
 const outputTokens = 400;
 
 const dataDir = await mkdtemp(join(tmpdir(), 'evaluate-learning-'));
-// Remove the folder even if a signal ends the run.
 process.once('exit', () => rmSync(dataDir, { recursive: true, force: true }));
 
 await runWithVendor(run);
@@ -72,7 +71,7 @@ async function run(startVendor) {
   const version = promptVersion();
   /** @type {Awaited<ReturnType<typeof openResults<Omit<import('./learning-report.js').CaseResult, 'id' | 'category' | 'must' | 'missed' | 'forbidden' | 'mistakes' | 'learned'> & { items: import('./learning-set.js').LearnedItem[] }>>>} */
   const results = await openResults(
-    // Results don't contain the model's responses, so we can't reuse earlier results for a recording.
+    // Results don't contain the model's responses, so a recording can't reuse them.
     config && options.record === undefined ? join(cacheDirectory(), 'evaluation', 'learning.jsonl') : join(dataDir, 'results.jsonl'),
   );
   /** @param {import('./learning-set.js').LearningCase} each */

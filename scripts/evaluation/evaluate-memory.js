@@ -53,12 +53,12 @@ const options = readOptions(
   usage,
 );
 /**
- * Assumptions for the cost estimate. In a batch of this size, we extract statements and then consolidate them with
- * existing memories.
+ * Assumptions for the cost of a learning batch, which extracts statements and then consolidates them with existing
+ * memories.
  */
 const perBatch = { bytes: 60_000, consolidationCharacters: 40_000, outputTokens: 8_000 };
 /**
- * More assumptions, for one question: how much text recall can insert into the prompt, and how long the responses are.
+ * Assumptions for the cost of a question: how much text recall inserts into the prompt, and how long the responses are.
  */
 const perQuestion = { recallCharacters: 4_500, answerTokens: 60, verdictTokens: 20 };
 
@@ -121,7 +121,7 @@ async function run(startVendor) {
   let spent = 0;
   if (toLearn.length + open.length > 0) {
     const dataDir = join(folder, 'gateway');
-    // Record the conversations before the service starts, because only one process can use an embedded database.
+    // Record the conversations before the service starts, because only one process can open an embedded database.
     const database = await openWhenFree(dataDir);
     try {
       await migrate(database);
@@ -158,7 +158,7 @@ async function run(startVendor) {
 }
 
 /**
- * A run that was killed may have left a service behind, which takes some seconds to stop. So keep trying for a while.
+ * Retries for a while, because the service of a killed run takes some seconds to stop.
  * @param {string} dataDir
  */
 async function openWhenFree(dataDir) {
@@ -186,10 +186,10 @@ async function writeConfig(folder) {
   document.setIn(['memory', 'idle_minutes'], 0.02);
   const path = join(folder, 'gateway.yaml');
   await mkdir(folder, { recursive: true });
-  // Contains vendor keys, so remove the file on every exit, including signals.
+  // The file contains vendor keys, so remove it on every exit, including signals.
   process.once('exit', () => rmSync(path, { force: true }));
   await writeFile(path, document.toString(), { mode: 0o600 });
-  // Search by meaning depends on the embedder, so use the one that the user's service has.
+  // Vector search depends on the embedder, so use the one of the user's service.
   return { GATEWAY_CONFIG: path, GATEWAY_LOCAL_EMBEDDER: process.env.GATEWAY_LOCAL_EMBEDDER };
 }
 

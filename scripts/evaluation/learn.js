@@ -1,6 +1,5 @@
 /**
- * Learns from the conversations of a case. This is the service's own code, but it can use any model and doesn't need
- * Temporal.
+ * Learns from the conversations of a case with the service's own code, but with any model and without Temporal.
  */
 import { createLearning } from '../../src/app/learning.ts';
 import { systemClock } from '../../src/core/time.ts';
@@ -16,6 +15,7 @@ import { createProject, recordConversation } from './record.js';
 /** @typedef {import('../../src/memory/learning/extraction.ts').StructuredPrompt & { job: import('../../src/memory/learning/learn-group.ts').MemoryJob }} ModelPrompt */
 /** @typedef {(prompt: ModelPrompt, conversation: import('./learning-set.js').LearningConversation) => Promise<string>} AskModel */
 /**
+ * Returns everything in the prompts that affects the result. Earlier results can only be reused if it's the same.
  * @typedef {{ items: LearnedItem[], refusals: string[] }} Learned the memories at the end, and the
  * reason for each refused statement
  */
@@ -40,8 +40,8 @@ export function datedMessages({ date, messages }) {
 }
 
 /**
- * Learns from the conversations of a case, for which it creates a new project. If the model throws an error, so do we,
- * but the project keeps what it has learned until then.
+ * Learns from the conversations of a case in a new project. If the model throws an error, this throws it too, but the
+ * project keeps what it has learned until then.
  * @param {Database} database
  * @param {LearningCase} learningCase
  * @param {AskModel} ask
@@ -97,7 +97,7 @@ async function learnBatches(database, projectId, ask) {
       const key = { ...run, position };
       const messages = await readGroupMessages(database, key);
       for (const step of [activities.learnGroup, activities.consolidateGroup]) {
-        // `wait` means that we couldn't use the response. The workflow would try again, so do the same.
+        // `wait` means that the model's response was unusable. Try again, as the workflow would.
         while ((await step(key, signal)).kind === 'wait');
       }
       refusals.push(...(parseExtraction(responses.pop() ?? '', messages)?.refusals ?? ['unusable']));

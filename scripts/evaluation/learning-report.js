@@ -1,4 +1,3 @@
-/** Formats the results of `npm run evaluate-learning` as a table and as JSON. */
 import { formatCost } from './cost.js';
 
 /**

@@ -1,6 +1,6 @@
 /**
- * Reads the data for `npm run evaluate-learning`. It consists of short conversations, together with what we should
- * learn from them and what we shouldn't. Each file in `scripts/learning-set` is a category.
+ * Reads the data set of `npm run evaluate-learning`, which consists of short conversations with statements that should
+ * or shouldn't be learned. Each file in `scripts/learning-set` is a category.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -15,15 +15,15 @@ const day = z.iso.date();
 const defaultSubject = 'account-1';
 
 /**
- * A message of a conversation. If it has a `date`, this is also the date of the messages after it. The result of a tool
- * is stored with the assistant's message before it.
+ * A message. Its `date` also applies to the messages that follow. Tool results are stored with the assistant's message
+ * before them.
  */
 const message = z
   .strictObject({ user: z.string(), date: day.optional() })
   .or(z.strictObject({ assistant: z.string() }))
   .or(z.strictObject({ tool: z.string() }));
 
-/** What the scripted model states. If we're supposed to refuse the statement, `refused` says for which reason. */
+/** A statement of the scripted model. `refused` is the reason for which it should be refused. */
 const scripted = z.strictObject({
   text: z.string(),
   evidence: z.string(),
@@ -35,8 +35,8 @@ const scripted = z.strictObject({
 });
 
 /**
- * A conversation of a case. Conversations are learned one after the other, each in its own batch. By default they
- * happen on 2026-11-20, which is a Friday.
+ * Conversations of a case are learned one after the other, each in its own batch. By default they happen on 2026-11-20,
+ * a Friday.
  */
 const conversation = z.strictObject({
   subject: z.string().default(defaultSubject),
@@ -45,10 +45,7 @@ const conversation = z.strictObject({
   scripted: z.array(scripted),
 });
 
-/**
- * There has to be a memory that matches all of these patterns (ignoring case), and that has this kind, subject and
- * date.
- */
+/** Requires a memory that matches all of these patterns (ignoring case) and has this kind, subject and date. */
 const expectation = z.strictObject({
   all: z.array(pattern).min(1),
   kind: z.enum(itemKinds).optional(),
@@ -56,7 +53,7 @@ const expectation = z.strictObject({
   date: day.optional(),
 });
 
-/** Something that we must not learn. If there's a subject, only memories about that subject count. */
+/** Forbids memories that match. If there's a subject, this only applies to memories about that subject. */
 const exclusion = pattern.transform((text) => ({ pattern: text, subject: null })).or(z.strictObject({ pattern, subject: z.string() }));
 
 const learningCase = z.strictObject({
@@ -73,7 +70,7 @@ const learningCase = z.strictObject({
 /** @typedef {{ missed: string[], forbidden: string[] }} Judgement */
 
 /**
- * Reads all cases. Throws if the format of a file is invalid, or if two cases have the same id.
+ * Reads all cases. Throws if a file is invalid or two cases have the same id.
  * @returns {Promise<LearningCase[]>}
  */
 export async function loadLearningSet(folder = join(root, 'scripts', 'learning-set')) {

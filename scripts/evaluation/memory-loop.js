@@ -1,6 +1,6 @@
 /**
- * The steps of `npm run evaluate-memory`. We record old conversations and wait until the service has learned from them.
- * Then we ask questions about them, and let a second model judge the answers.
+ * The steps of `npm run evaluate-memory`: record old conversations, wait until the service has learned from them, ask
+ * questions about them, and have a second model judge the answers.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createProject, recordConversation, recordedSource } from './record.js';
@@ -20,8 +20,8 @@ export function projectOf({ id }) {
 }
 
 /**
- * Records a conversation, unless it has been recorded before. Everything happens in one transaction, so that we never
- * record just some of its sessions.
+ * Records a conversation unless it has already been recorded. A single transaction makes sure that it's never recorded
+ * in part.
  * @param {import('../../src/db/database.ts').Database} database
  * @param {Dialogue} dialogue
  */
@@ -38,15 +38,15 @@ export async function recordDialogue(database, dialogue) {
 }
 
 /**
- * Waits until the service has learned from all messages of a conversation. If a batch fails, throws an error. The next
- * evaluation will retry the batch.
+ * Waits until the service has learned from all messages of a conversation. Throws if a batch fails, which the next
+ * evaluation will retry.
  * @param {Client} client
  * @param {Dialogue} dialogue
  * @param {(text: string) => void} report called when the progress changes
  */
 export async function awaitLearned(client, dialogue, report) {
   const project = projectOf(dialogue);
-  // For each session, we've also stored one response of the assistant.
+  // Each session also has one stored response of the assistant.
   const expected = dialogue.sessions.reduce((sum, { messages }) => sum + messages.length + 1, 0);
   for (const state of ['failed', 'stopped']) await client.admin('POST', '/provision/batches/replay', { project, state });
   for (let last = ''; ; await sleep(pollMs)) {
@@ -67,8 +67,8 @@ export async function awaitLearned(client, dialogue, report) {
 }
 
 /**
- * Waits until search uses vectors, because the local embedder may still be downloading. Returns false if this takes
- * more than a minute.
+ * Waits until search uses vectors, because the local embedder may still be downloading its files. Returns false after a
+ * minute.
  * @param {Client} client
  */
 export async function awaitVectors(client) {
@@ -106,8 +106,7 @@ const verdictSchema = {
 export async function askQuestion(client, { text: question, answer: expected }, models) {
   const { text: answer, recalled } = await client.complete(
     { model: models.answer, messages: chat(answerPrompt, question) },
-    // Only calls of the application `recordedSource` are recorded. Use a different one here, because the service
-    // shouldn't learn from our questions.
+    // Ask as a different application than `recordedSource`, so that the service doesn't learn from the questions.
     { 'x-gateway-memory': 'recall', 'x-gateway-memory-subject': subject, 'x-gateway-source': `${recordedSource}-questions` },
   );
   const judged = JSON.stringify({ question, correct_answer: expected, answer });
@@ -128,7 +127,7 @@ function chat(system, text) {
 }
 
 /**
- * We can only use the verdict if it has exactly one label. Otherwise, returns `unclear`.
+ * Returns `unclear` unless the judge's verdict contains exactly one label.
  * @param {string} text
  * @returns {Judged['verdict']}
  */

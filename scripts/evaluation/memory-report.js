@@ -1,4 +1,3 @@
-/** Formats the results of `npm run evaluate-memory` by kind of question. */
 import { formatCost } from './cost.js';
 
 /** @typedef {Pick<import('./memory-loop.js').Judged, 'verdict' | 'recalled'> & { kind: string }} JudgedQuestion */

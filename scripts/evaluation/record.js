@@ -1,4 +1,4 @@
-/** Stores old conversations as if the calls had been made on their dates. */
+/** Stores old conversations as if their calls had been made on their dates. */
 import { randomUUID } from 'node:crypto';
 import { internalKeyId, noCorrelation } from '../../src/core/call.ts';
 import { newId } from '../../src/core/ids.ts';
@@ -9,8 +9,7 @@ import { recordCalls } from '../../src/memory/conversations/record-calls.ts';
 /** @typedef {{ role: 'user' | 'assistant' | 'tool', text: string, at: Date }} Message */
 
 /**
- * The project only records calls of this application. Questions come from a different one, because we don't want to
- * learn from them.
+ * The only application whose calls are recorded. Questions come from another one, so that nothing is learned from them.
  */
 export const recordedSource = 'evaluation';
 

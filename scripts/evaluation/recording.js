@@ -1,7 +1,7 @@
 /**
- * Keeps a model's responses in a file, so that we can repeat a run later without asking the vendor again. To find a
- * response, we use a hash of its prompt. Memories have different ids in each run, so in the file they're numbered by
- * their position in a sorted list.
+ * Records a model's responses in a file, so that a run can be repeated without asking the vendor again. Responses are
+ * looked up by a hash of their prompt. Memories have different ids in each run, so they're replaced by their position
+ * in a sorted list.
  */
 import { appendFile, mkdir, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -15,7 +15,7 @@ import { askScripted } from './scripted-model.js';
 const format = 'learning-recording/1';
 
 /**
- * Continues the recording in this file, or starts a new one. Prompts whose responses it already has aren't asked again.
+ * Continues the recording in a file or starts a new one. Recorded prompts aren't sent to the model again.
  * @param {string} path
  * @param {string} model the name under which the report shows the model
  */
@@ -50,9 +50,9 @@ export async function openReplay(path) {
   let consolidations = 0;
   return {
     model: recording.model,
-    /** Returns the cases that we couldn't replay, because the model has never been asked with the current prompt. */
+    /** Returns the cases that couldn't be replayed, because there's no response to their current prompts. */
     unrecorded: () => [...unrecorded],
-    /** Returns how often we had no response to a consolidation and left it out. */
+    /** Returns how many consolidations were left out, because there was no response to them. */
     leftOut: () => consolidations,
     /**
      * Replays a model's responses for a case. The prompt of a consolidation contains what has been learned before, so
@@ -80,8 +80,8 @@ async function read(path) {
   if (text === null || text === '') return null;
   const [head, ...entries] = text.split('\n').flatMap(parseLine);
   if (head?.format !== format) throw new Error(`${path}: not a recording of evaluate-learning`);
-  // If a process was killed while writing, the last line isn't complete. Terminate it, so that the next response gets
-  // its own line.
+  // If a process was killed while writing, the last line is incomplete. Terminate it, so that the next response starts
+  // on its own line.
   if (!text.endsWith('\n')) await appendFile(path, '\n');
   return { model: head.model, entries };
 }
@@ -96,8 +96,8 @@ function parseLine(line) {
 }
 
 /**
- * A model may have been asked again because its first response was unusable. So if a prompt has several responses, we
- * return them in the order in which they were recorded.
+ * If a prompt has several responses, e.g. because the first one was unusable, they're returned in the order in which
+ * they were recorded.
  * @param {readonly Entry[]} entries
  */
 function takeInOrder(entries) {

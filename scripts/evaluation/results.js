@@ -1,14 +1,14 @@
 /**
- * Keeps the results of an evaluation in the cache directory, one per line. Each result costs money, so a run that was
- * killed shouldn't have to start over.
+ * Keeps the results of an evaluation in the cache directory, one per line. They cost money, so a killed run shouldn't
+ * have to start over.
  */
 import { appendFile, mkdir, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { sha256 } from '../../src/core/sha256.ts';
 
 /**
- * Opens the file. The parts that identify a result have to include everything that it depends on, such as the model,
- * the prompt and the question.
+ * Opens the file with results. Results are identified by everything that they depend on, such as the model, the prompt
+ * and the question.
  * @template Result
  * @param {string} path
  */
@@ -25,8 +25,7 @@ export async function openResults(path) {
       const { key, result } = JSON.parse(line);
       results.set(key, result);
     } catch {
-      // The line is incomplete, because a process was killed while writing it. We've lost this result and will have to
-      // ask again.
+      // A process was killed while writing this line, so this result is lost and the model will be asked again.
     }
   }
   // Terminate a truncated line, so that the next result starts on its own line.
@@ -35,7 +34,7 @@ export async function openResults(path) {
     /** @param {readonly unknown[]} parts */
     has: (parts) => results.has(toKey(parts)),
     /**
-     * Returns the result that is stored for these parts. If there is none yet, gets it from `work` and stores it.
+     * Returns the stored result. If there's none, gets it from `work` and stores it.
      * @param {readonly unknown[]} parts
      * @param {() => Promise<Result>} work
      * @returns {Promise<Result>}

@@ -1,6 +1,5 @@
 /**
- * Pretends to be a model. For each conversation, it returns the statements in the learning set. Some of them are
- * correct, and we expect the others to be refused.
+ * A fake model that returns the statements in the learning set, some of which are expected to be refused.
  */
 
 /** @type {import('./learn.js').AskModel} */
@@ -10,8 +9,7 @@ export async function askScripted({ job }, { scripted }) {
 }
 
 /**
- * Finds the differences between the statements that were refused and those that should have been. It also counts as a
- * difference if the reason isn't the expected one.
+ * Compares the refused statements with those that should be refused, and the reasons with the expected ones.
  * @param {import('./learning-set.js').LearningCase} learningCase
  * @param {import('./learn.js').Learned} learned
  */

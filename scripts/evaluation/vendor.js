@@ -1,11 +1,11 @@
 /**
- * Runs a private gateway, so that evaluations can use the user's models. It has the configuration and vendor keys that
- * `npm start` would use in this folder.
+ * Runs a private gateway with the user's models for evaluations. It has the configuration and vendor keys that `npm
+ * start` would use in this folder.
  */
 import { loadConfig, readConfigSource } from '../../src/config/load.ts';
 import { adminToken, createKey, createPrograms } from '../programs.js';
 
-/** The timeout for a call, including the gateway's own retries. */
+/** Includes the gateway's own retries. */
 const callTimeoutMs = 300_000;
 
 /** @typedef {{ text: string, recalled: number }} Answer */
@@ -18,12 +18,12 @@ export function readVendorConfig() {
   if (config.demo) throw new Error('no vendor: set OPENAI_API_KEY or ANTHROPIC_API_KEY, or write providers into gateway.yaml');
   return {
     /**
-     * Returns the first of these tiers that has any models.
+     * Returns the first of these tiers that has a model.
      * @param {readonly string[]} tiers
      */
     chooseTier: (tiers) => tiers.find((tier) => (config.tiers[tier] ?? []).length > 0) ?? null,
     /**
-     * Returns the models of a tier, or the name itself if it's the name of a model.
+     * Returns the models of a tier, or the name itself if it's a model.
      * @param {string} model
      */
     resolve: (model) => config.tiers[model] ?? [model],
@@ -62,7 +62,7 @@ export async function runWithVendor(evaluate) {
 /** @param {VendorOptions} options */
 async function startVendor({ dataDir, project, temporal = false, env = {} }) {
   const programs = createPrograms();
-  // Don't let the evaluation touch the database or Temporal server of the user's own service.
+  // Keep the evaluation away from the database and Temporal server of the user's own service.
   const own = {
     DATABASE_URL: undefined,
     TEMPORAL_ADDRESS: undefined,
@@ -89,7 +89,6 @@ export function createClient({ url, key, adminToken: token }) {
     if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text.slice(0, 300)}`);
     return { body: text === '' ? null : JSON.parse(text), recalled: response.headers.get('x-gateway-memory-recalled') };
   };
-  /** Returns this month's spend of the key's project, in dollars. */
   const readSpend = async () => /** @type {number} */ ((await send('GET', '/usage/me', key, undefined)).body.spend);
   return {
     /** @param {string} path @param {unknown} body */

@@ -1,5 +1,5 @@
 /**
- * Defines the faults: how each of them begins and ends, what callers may notice, and which signs should tell an
+ * Defines the faults, each with how it begins and ends, what callers may notice, and which signs should tell an
  * operator.
  */
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
@@ -30,14 +30,14 @@ import { callers, sendCall } from './load.js';
  */
 
 /**
- * How long HAProxy can take to notice that a replica isn't ready. This is two checks with an interval of 500 ms, plus
- * the duration of a check.
+ * The time until HAProxy notices that a replica isn't ready: two checks with an interval of 500 ms, plus the duration
+ * of a check.
  */
 const noticeMs = 3_000;
 
 const none = (/** @type {Call[]} */ failed) => failed.length === 0;
 /**
- * Some calls were in flight when the fault began. Those may fail, but no others.
+ * Only calls that were in flight when the fault began may fail.
  * @param {Call[]} failed
  * @param {number} beganAt
  */
@@ -46,7 +46,7 @@ const inFlightOnly = (failed, beganAt) => failed.length <= callers + 1 && failed
 const atFirstOnly = (failed, beganAt) => failed.every(({ startedAt }) => startedAt <= beganAt + noticeMs);
 
 /**
- * Creates a fault that makes all calls to a provider fail, by sending them to this model.
+ * A fault that makes all calls to a provider fail, by sending them to a failing model.
  * @param {string} provider
  * @param {string} model a model of the scripted vendor
  */
@@ -56,7 +56,7 @@ const vendorFault = (provider, model) => ({
   end: async (/** @type {Stack} */ { fickleVendor }) => fickleVendor.fail(provider, null),
 });
 
-/** Each fault of a vendor has its own provider. These are their names. */
+/** The names of the providers. Each vendor fault has its own. */
 export const providers = ['failing', 'down', 'hanging', 'cutting', 'throttling'];
 
 /** @type {Readonly<Record<string, Kind>>} */
@@ -198,8 +198,8 @@ export const kinds = {
       await sleep(2_000);
       let downSeconds = 0;
       for (const name of /** @type {const} */ (['gateway-1', 'gateway-2', 'worker'])) {
-        // Wait here until the process exits. That only happens after its last stream has ended, and `end` would time
-        // out before that.
+        // Wait until the process exits, which only happens after its last stream has ended. `end` would time out before
+        // that.
         const process = stack.processOf(name);
         process.child.kill('SIGTERM');
         await process.exited;

@@ -1,6 +1,6 @@
 /**
- * Generates the steady load. Several loops send one call after another. Half of the calls are streamed. One more loop
- * tells the gateway facts that memory should learn.
+ * Generates a steady load. Several loops make one call after another, half of them streamed. Another loop tells the
+ * gateway facts that memory should learn.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -15,11 +15,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export const callers = 4;
 const pauseMs = 150;
 const factPauseMs = 2_000;
-/** Longer than any of the gateway's timeouts in this setup. */
+/** Longer than any of the gateway's timeouts in this deployment. */
 const callLimitMs = 200_000;
 
 /**
- * Sends a call and reads the answer to the end.
+ * Makes a call and reads the response to its end.
  * @param {string} url
  * @param {string} key
  * @param {object} body

@@ -1,6 +1,5 @@
 /**
- * Runs a private Prometheus. It has the rules and intervals in deploy/prometheus, so that we find out when the alerts
- * fire.
+ * Runs a private Prometheus with the rules and intervals in deploy/prometheus, to find out when the alerts fire.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,8 +15,8 @@ import { BootstrapError } from '../npm.js';
 /** @typedef {{ alert: string, labels: Record<string, string> }} FiringAlert */
 
 /**
- * Makes all durations in the configuration and the rules shorter by this factor, including thresholds in seconds, e.g.
- * for the lag of the journal.
+ * Divides all durations in the configuration and the rules by `scale`, including thresholds in seconds, e.g. for the
+ * lag of the journal.
  * @param {string} text @param {number} scale
  */
 export function scaleDurations(text, scale) {

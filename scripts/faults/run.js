@@ -1,4 +1,4 @@
-/** Causes one fault after another while there's a steady load. Reports what callers and operators have noticed. */
+/** Causes one fault after another under a steady load, and reports what callers and operators noticed. */
 import { writeFile } from 'node:fs/promises';
 import { cpus } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -27,20 +27,14 @@ import { watchSigns } from './watch.js';
  * @property {string[]} broken promises that weren't kept
  */
 
-/**
- * How long the load runs before and after each fault. The gateway needs this time to learn how fast the vendors usually
- * are.
- */
+/** How long the load runs before and after each fault, so that the gateway learns how fast the vendors usually are. */
 const quietSeconds = 15;
 /** The slowest alert fires after 15 minutes, so wait a bit longer than that. */
 const longestAlertSeconds = 1_100;
-/** Scaling has no effect on some of the signs, e.g. if a connection is closed after a fixed timeout. */
+/** Some signs can't be scaled, e.g. connections that are closed after a fixed timeout. */
 const otherSignsSeconds = 150;
 const storedLimitMs = 180_000;
-/**
- * How long a process can be down until the alert GatewayDown fires. This is the time in production
- * (deploy/prometheus/alerts.yaml).
- */
+/** How long a process can be down before the alert GatewayDown fires in production (deploy/prometheus/alerts.yaml). */
 const gatewayDownSeconds = 120;
 
 /** @param {string[]} args the command-line arguments */
@@ -50,7 +44,8 @@ export async function runFaults(args) {
   const rows = [];
   const stack = await startStack({ scale: options.scale, providers });
   const database = new pg.Pool({ connectionString: stack.databaseUrl, max: 1 });
-  // When we kill PostgreSQL, this connection may be idle. The error then isn't part of any query, so it would crash us.
+  // Ignore errors of an idle connection when PostgreSQL is killed. They aren't part of a query, so they'd crash this
+  // process.
   database.on('error', () => undefined);
   try {
     console.log(`${cpus()[0]?.model}, ${cpus().length} processors, Node ${process.versions.node}`);
@@ -70,7 +65,7 @@ export async function runFaults(args) {
 }
 
 /**
- * Puts the faults that can happen at the same time into one group.
+ * Groups faults that can happen at the same time.
  * @param {string[]} names
  */
 function groupKinds(names) {
@@ -116,8 +111,8 @@ async function measure(name, { stack, database, scale, streamSeconds }) {
   if (lost.length > 0) broken.push(`${lost.length} lost`);
   if (doubled.length > 0) broken.push(`${doubled.length} doubled`);
   if (kind.expected.alert === null) {
-    // We scale the time that the rules wait, but a process still needs as long to start as in production. So don't
-    // count GatewayDown if it wouldn't have fired in production.
+    // The rules' waiting times are scaled, but the start of a process isn't. So ignore GatewayDown if it wouldn't have
+    // fired in production.
     const isTooEarly = (/** @type {string} */ text) =>
       scale > 1 && text.startsWith('alert GatewayDown') && (extra?.downSeconds ?? 0) < gatewayDownSeconds;
     const alerts = [...watch.others.values()].filter(({ text }) => /^alert .*critical/.test(text) && !isTooEarly(text));

@@ -1,6 +1,6 @@
 /**
- * A complete deployment on one machine. It consists of PostgreSQL, Temporal, HAProxy with the configuration that we use
- * in Compose, two API processes behind it, a worker, vendors and Prometheus.
+ * A complete deployment on one machine: PostgreSQL, Temporal, HAProxy with the configuration for Compose, two API
+ * processes behind it, a worker, vendors and Prometheus.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -24,13 +24,13 @@ import { startPrometheus } from './prometheus.js';
 /** @type {readonly ProcessName[]} */
 export const processNames = ['gateway-1', 'gateway-2', 'worker'];
 /**
- * How long the gateway waits for the first byte. It can notice a hanging vendor before that, within a minute, which is
- * what we want to see. With the default of five minutes, the run would take too long.
+ * A hanging vendor should be noticed within a minute, long before this timeout. The default of five minutes would make
+ * the run too long.
  */
 const firstByteTimeoutSeconds = 120;
 /**
- * A process may be slow if the machine is busy, but it should respond within this time. Killed processes refuse the
- * connection, so we don't wait for them.
+ * On a busy machine a process may be slow, but it should respond within this time. Killed processes refuse the
+ * connection right away.
  */
 const readinessLimitMs = 10_000;
 const readyLimitMs = 600_000;
@@ -76,7 +76,7 @@ export async function startStack({ scale, providers }) {
     })();
     return stopped;
   };
-  // If somebody presses Ctrl-C, stop the dozen processes that we've started.
+  // Stop all started processes on Ctrl-C.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => stop().finally(() => process.exit(1)));
   try {
     const [postgres, temporal, scriptedVendor] = await Promise.all([
@@ -120,7 +120,7 @@ export async function startStack({ scale, providers }) {
       TEMPORAL_ADDRESS: temporal.address,
       TEMPORAL_NAMESPACE: 'faults',
       TEMPORAL_CREATE_NAMESPACE: 'true',
-      // empty means the default, as in docker-compose.yml
+      // Empty means the default, as in docker-compose.yml.
       GATEWAY_STOP_DELAY_SECONDS: '',
     });
 

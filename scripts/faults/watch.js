@@ -1,6 +1,6 @@
 /**
- * Watches what an operator would see during a fault, i.e. `/readyz`, metrics, alerts and logs. Records how long it
- * takes until each sign appears.
+ * Watches what an operator would see during a fault, i.e. `/readyz`, metrics, alerts and logs, and records when each
+ * sign appears.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { processNames } from './stack.js';
@@ -26,7 +26,7 @@ import { processNames } from './stack.js';
 const intervalMs = 250;
 
 /**
- * Starts to watch. When `begin` resolves, cause the fault, and at the end call `stop`.
+ * Starts to watch. Cause the fault once `begin` resolves, and call `stop` at the end.
  * @param {import('./stack.js').Stack} stack
  * @param {Expected} expected
  */
@@ -95,8 +95,8 @@ export function watchSigns(stack, expected) {
       await sleep(intervalMs);
     }
   })();
-  // The error is rethrown by `stop`. Until somebody calls that, an unhandled rejection would end this process and leave
-  // the other programs running.
+  // `stop` rethrows the error. An unhandled rejection before that would end this process and leave the other programs
+  // running.
   watching.catch(() => undefined);
   return {
     signs,
@@ -107,7 +107,6 @@ export function watchSigns(stack, expected) {
     },
     seconds: () => (performance.now() - startedAt) / 1_000,
     /**
-     * Returns the expected signs that we haven't seen.
      * @returns {string[]}
      */
     missing: () =>

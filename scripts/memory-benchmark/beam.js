@@ -4,7 +4,7 @@
  * tune anything on this data set.
  */
 
-/** If a message is longer than this, we split it into several memories. */
+/** Longer messages are split into several memories. */
 const maxLength = 4_000;
 const months = 'January February March April May June July August September October November December'.split(' ');
 
@@ -22,7 +22,7 @@ export function parseBeam(id, chat, probingQuestions) {
   let date = '';
   const memories = batches.flatMap(({ turns }, batch) =>
     turns.flat().flatMap((message) => {
-      // BEAM only dates the first message of each day, so the messages that follow have the same date.
+      // BEAM only dates the first message of each day, so the following ones get the same date.
       if (message.time_anchor) date = toDate(message.time_anchor);
       return splitText(message.content.trim(), maxLength).map((text, part) => ({
         id: `${id}/${message.id}/${part + 1}`,
@@ -69,7 +69,6 @@ export function splitText(text, limit) {
 }
 
 /**
- * Collects all numbers in a list or an object, however deeply they're nested.
  * @param {unknown} value
  * @returns {number[]}
  */

@@ -115,7 +115,7 @@ export async function loadXquad(folder) {
   return xquadLanguages.map((language, index) => mergeEqualTexts(parseXquad(language, texts[index] ?? '')));
 }
 
-/** Lists the files of all conversations. There's one with the chat and another one with the questions. */
+/** Each conversation has a file with the chat and one with the questions. */
 function beamFiles() {
   return Array.from({ length: beam.conversations }, (_, index) => index + 1).flatMap((number) => [
     `${number}/${beam.cut.includes(number) ? 'chat_trunecated.json' : 'chat.json'}`,
@@ -124,8 +124,8 @@ function beamFiles() {
 }
 
 /**
- * In some conversations, the same message appears more than once. If we kept both, they would take up two of the first
- * ten results, so merge memories with the same text.
+ * Merges memories with the same text. Some conversations repeat a message, which would otherwise take up two of the
+ * first ten results.
  * @param {Conversation} conversation
  * @returns {Conversation}
  */
@@ -149,7 +149,7 @@ async function readGiven(path) {
 }
 
 /**
- * Returns the path of a file in the cache directory. Downloads the file first if necessary.
+ * Returns the path of a file in the cache directory, and downloads it first if necessary.
  * @param {string} name
  * @param {string} url
  * @param {string} alternative the option with which the user can provide the file

@@ -37,15 +37,15 @@ export async function createEmbeddings({ model, request }) {
 
   /** @param {string[]} texts @returns {Promise<number[][]>} the vectors in the order of the texts */
   const embed = async (texts) => {
-    // Replace line breaks as mem0 does, so that we both get the same vectors.
+    // Replace line breaks as mem0 does, so that both methods get the same vectors.
     const asked = texts.map((text) => text.replaceAll('\n', ' '));
     const missing = [...new Set(asked.filter((text) => !known.has(keyOf(text))))];
     for (let done = 0; done < missing.length; done += batchSize) {
       const batch = missing.slice(done, done + batchSize);
       const vectors = await request(batch);
       for (const [index, text] of batch.entries()) known.set(keyOf(text), toBytes(vectors[index] ?? []));
-      // Each line ends with a semicolon. If a process is killed while writing a line, the semicolon is missing, and we
-      // ignore the line the next time.
+      // A line ends with a semicolon. If a process is killed while writing a line, the semicolon is missing and the
+      // line is ignored.
       await appendFile(file, batch.map((text) => `${keyOf(text)} ${known.get(keyOf(text))?.toString('base64')};\n`).join(''));
     }
     return asked.map((text) => [...new Float32Array(Uint8Array.from(known.get(keyOf(text)) ?? []).buffer)]);
@@ -57,7 +57,7 @@ export async function createEmbeddings({ model, request }) {
       for (const { text, vector } of computed) known.set(keyOf(text.replaceAll('\n', ' ')), toBytes(vector));
     },
     prefix: prefixes.get(model.split('/').at(-1) ?? '') ?? '',
-    /** Lets mem0 call `embed` through OpenAI's API. */
+    /** Serves `embed` with OpenAI's API, for mem0. */
     async serve() {
       const server = createServer(async (incoming, response) => {
         try {

@@ -1,6 +1,5 @@
 /**
- * Runs the gateway that we measure. It's a process of its own with PostgreSQL and Temporal. We only talk to it through
- * its API.
+ * Runs the gateway to measure as a separate process with PostgreSQL and Temporal, and only uses its API.
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -41,8 +40,8 @@ export async function startGateway({ programs, client, databaseUrl, folder, mode
   const given = config === undefined ? {} : parse(await readFile(config, 'utf8'));
   await mkdir(folder, { recursive: true });
   const file = join(folder, 'gateway.yaml');
-  // Give recall more time than in production. On a busy machine it might otherwise miss its deadline, which would look
-  // like a bad result.
+  // Give recall more time than in production. On a busy machine it might miss its deadline, which would look like a bad
+  // result.
   const memory = { ...given?.memory, recall_deadline_ms: recallDeadlineMs };
   await writeFile(file, stringify({ ...given, memory, tiers: { ...given?.tiers, embed: [model] } }));
   const env = {
@@ -80,7 +79,7 @@ export async function startGateway({ programs, client, databaseUrl, folder, mode
     if (error === null) break;
     if (!model.startsWith('local/') || performance.now() > limitAt) throw error;
   }
-  /** Counts the words now. The daily cleanup does this as well, but possibly before all memories were imported. */
+  /** Counts the words. The daily cleanup does this too, but possibly before all memories were imported. */
   const refreshStatistics = async () => {
     await client.query('update memory_embeddings set counted_at = null');
     const database = openServerDatabase({ connectionString: databaseUrl, statementTimeoutMs: 0 });
@@ -90,11 +89,10 @@ export async function startGateway({ programs, client, databaseUrl, folder, mode
   };
   return {
     embed,
-    /** Returns how much memory the gateway uses, including its child processes (one of which is the embedder). */
+    /** Returns the memory usage of the gateway and its child processes, one of which is the embedder. */
     memoryBytes: () => memoryBytes(program.pid),
     /**
-     * Imports the memories of a conversation into a project, which is created if necessary. If there's a subject, they
-     * belong to that end user.
+     * Imports memories into a project, which is created if necessary. With a subject, they belong to that end user.
      * @param {string} project
      * @param {import('./dataset.js').Memory[]} memories
      * @param {string | null} subject
@@ -103,10 +101,7 @@ export async function startGateway({ programs, client, databaseUrl, folder, mode
       const key = await createKey(program.url, project);
       const file = toExportFile(project, memories, subject);
       const { records } = await send('POST', `/provision/teams/${project}/memory/import`, adminToken, file);
-      /**
-       * When the gateway stores a text, it masks anything that looks like a credential. So the texts that we look up
-       * later are the masked ones.
-       */
+      /** The gateway masks anything in a stored text that looks like a credential, so look up the masked texts. */
       const sources = new Map(memories.map((memory) => [maskCredentials(memory.text), memory.sources]));
       return { project, key, subject, sources, refused: Number(records.item?.refused ?? 0) };
     },

@@ -48,8 +48,8 @@ export function parseLocomo(text) {
       const sources = /** @type {string[]} */ (evidence).flatMap((named) => named.match(/D\d+:\d+/g) ?? []);
       return kind && sources.some((source) => known.has(source)) ? [{ text: question, kind, sources, answer: String(answer ?? '') }] : [];
     });
-    // When we improve something, we only look at the tuned half. Don't change how the conversations are divided,
-    // because all published results are based on this.
+    // Only look at the tuned half when improving search. Never change this split, because all published results are
+    // based on it.
     return { id, half: position % 2 === 0 ? /** @type {const} */ ('tuned') : /** @type {const} */ ('held-out'), memories, questions };
   });
 }

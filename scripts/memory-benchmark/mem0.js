@@ -100,11 +100,11 @@ export async function askMem0({ home, folder, model, conversations, embeddings }
 /** @param {string} home @param {string} input @returns {Promise<string>} the output of the program */
 async function runPython(home, input) {
   const script = fileURLToPath(new URL('search_mem0.py', import.meta.url));
-  // If a model isn't installed by now, it can't be downloaded either. mem0 would try again for a minute.
+  // mem0 would retry a download for a minute. If a model isn't installed by now, it can't be downloaded either.
   const env = { ...modelEnvironment(home), HF_HUB_OFFLINE: '1' };
   const child = spawn(join(home, 'bin', 'python'), [script], { stdio: 'pipe', env });
   process.once('exit', () => child.kill());
-  // If the process has died, we can't write to it. We learn the reason from its standard error.
+  // Ignore write errors if the process has died. Its standard error contains the reason.
   child.stdin.on('error', () => undefined).end(input);
   let errors = '';
   child.stderr.setEncoding('utf8').on('data', (text) => {

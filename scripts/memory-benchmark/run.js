@@ -1,4 +1,3 @@
-/** Runs the benchmark for all data sets and methods, with a single gateway. */
 import { rmSync } from 'node:fs';
 import { access, mkdtemp, writeFile } from 'node:fs/promises';
 import { cpus, tmpdir } from 'node:os';
@@ -21,15 +20,15 @@ import { formatReport, toJson } from './report.js';
 import { createVectorTable } from './vector-table.js';
 
 const progressMs = 20_000;
-/** How many results of a search we look at. */
+/** How many results of a search count. */
 const depth = 10;
 
 /** @param {string[]} args the command-line arguments */
 export async function runMemoryBenchmark(args) {
   const options = parseOptions(args);
-  // A typo in an option shouldn't show up in the middle of the run, so check this first.
+  // Check the options first, so that a typo doesn't show up in the middle of the run.
   if (options.config !== undefined) await access(options.config).catch(rejectOption('--config'));
-  // Find out now whether we can write the file. Otherwise, we'd only know after an hour.
+  // Check that the file can be written before the run, which takes an hour.
   if (options.json !== undefined) await writeFile(options.json, '', { flag: 'a' }).catch(rejectOption('--json'));
   const every = Number(options.every);
   if (!(Number.isInteger(every) && every > 0)) throw new BootstrapError('--every: must be a whole number of at least 1');
@@ -37,7 +36,7 @@ export async function runMemoryBenchmark(args) {
   const datasets = [
     ...(isWanted('locomo') ? [{ name: 'LoCoMo', conversations: await loadLocomo(options.locomo) }] : []),
     ...(isWanted('beam') ? [{ name: 'BEAM 100K', conversations: await loadBeam(options.beam) }] : []),
-    // Each language of XQuAD gets its own result.
+    // Each language of XQuAD is reported separately.
     ...(options.only === 'xquad'
       ? (await loadXquad(options.xquad)).map((conversation) => ({ name: `XQuAD ${conversation.id}`, conversations: [conversation] }))
       : []),
@@ -160,7 +159,7 @@ async function measureDataset({ name, conversations, gateway, embeddings, table,
       );
     plainResults[title] = ofMem0.results.map(({ prefixed }) => prefixed);
   }
-  // In XQuAD, the evidence is always a single sentence, so this wouldn't tell us more than the hits.
+  // The evidence in XQuAD is always a single sentence, so blocks wouldn't tell more than the hits.
   const evidence = name.startsWith('XQuAD')
     ? []
     : await timed(`${name}: recall`, () => measureBlocks({ name, conversations, gateway, stored, plainResults }));

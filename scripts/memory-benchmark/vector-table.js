@@ -9,7 +9,7 @@ export async function createVectorTable(client) {
   await client.query('create table plain_memories (conversation text, number integer, embedding vector)');
   return {
     /**
-     * Asks a conversation's questions.
+     * Searches for a conversation's questions in the plain table.
      * @param {import('./dataset.js').Conversation} conversation
      * @param {import('./embeddings.js').Embeddings} embeddings
      * @param {number} limit

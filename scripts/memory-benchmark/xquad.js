@@ -4,18 +4,15 @@
  */
 
 /**
- * Our reports have the languages in this order. When we improve search, we only look at the `tuned` ones, and check the
- * outcome with the `held-out` ones.
+ * The languages in the order of the reports. Only look at the `tuned` ones when improving search, and check the outcome
+ * with the `held-out` ones.
  */
 export const languages = {
   tuned: ['en', 'de', 'ru', 'ar', 'zh'],
   'held-out': ['es', 'ro', 'el', 'tr', 'vi', 'hi', 'th'],
 };
 
-/**
- * In Thai, there's no sign at the end of a sentence. The segmenter then returns very long sentences, which we split at
- * spaces.
- */
+/** Thai has no sign at the end of a sentence, so the segmenter returns very long ones, which are split at spaces. */
 const longSentence = 300;
 const shortPart = 120;
 
