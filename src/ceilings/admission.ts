@@ -56,7 +56,6 @@ export interface Admission {
    * until the database has confirmed them.
    */
   verifyLeases(): void;
-  /** Returns how much of a counter is reserved for running calls of this process. */
   reservedFor(counter: CounterKey): number;
   readonly leases: LeaseStore;
   start(): Promise<void>;

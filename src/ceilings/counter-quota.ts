@@ -57,7 +57,7 @@ export function createCounterQuota(options: CounterQuotaOptions) {
       removing: () => lease.remove().then(() => 'idle'),
     },
     onFailure() {
-      mustReconcile = true;
+      mustReconcile = true; // The error itself has already been logged by `health`.
     },
     onIdle: startWork,
     onTransition,

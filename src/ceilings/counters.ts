@@ -6,8 +6,8 @@ import { type Ceiling, type CeilingName, type StoreDownPolicy, type WindowKind, 
 
 export interface ProjectLimits {
   /**
-   * When we started to read these limits from the database (`performance.now()`). If we get different limits for a
-   * counter, we use the newer ones.
+   * When the limits were read from the database (`performance.now()`, just before the read). If we get different limits
+   * for a counter, we use the newer ones.
    */
   readonly readAt: number;
   readonly mayCall: boolean;

@@ -18,7 +18,6 @@ export interface LeaseOptions {
   readonly leases: LeaseStore;
   /** Returns a number that hasn't been a generation of this process before. */
   readonly nextGeneration: () => number;
-  /** Reports the statement if it takes too long (see `store-health.ts`). */
   readonly watch: <Result>(statement: Promise<Result>) => Promise<Result>;
 }
 

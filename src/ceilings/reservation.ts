@@ -22,7 +22,8 @@ export interface UsageBounds {
 
 export interface Reservation {
   /**
-   * True if the quota store was unavailable and we couldn't check all ceilings. This has to be recorded with the call.
+   * True if the call was admitted without checking all ceilings, because the quota store was unavailable. Has to be
+   * recorded with the call.
    */
   readonly isUnmetered: boolean;
   /**

@@ -15,8 +15,8 @@ import type { QuotaGrant, ReserveResult } from './wait-queue.ts';
 export interface UnmeteredQuota extends Pick<CounterQuota, 'reserve' | 'settle'> {
   reserve(bound: number, counter: LimitedCounter): ReserveResult;
   /**
-   * Counts the usage towards the share. Returns null because there's no lease to debit. The ceiling's counter includes
-   * this usage once the call is stored.
+   * Counts a call's usage towards the share of this process. Returns null, because there's no lease to debit while the
+   * quota store is down.
    */
   settle(grant: QuotaGrant, spent: number): null;
 }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface BackoffPolicy {
   readonly initialMs: number;
-  /** Each delay is the previous one multiplied by this. Defaults to 2. */
+  /** Each delay is the previous one multiplied by this factor. Defaults to 2. */
   readonly factor?: number;
   readonly maxMs: number;
   /**
@@ -18,7 +18,7 @@ export interface RetryOptions {
    * `backoffDelays`.
    */
   readonly delays: Iterable<number>;
-  /** Aborting this ends the wait between two attempts, and `retry` throws the signal's reason. */
+  /** Aborting the signal ends the wait between two attempts, and `retry` throws the signal's reason. */
   readonly signal?: AbortSignal;
   /** Returns true if another attempt may succeed after this error. If you don't set this, we retry all errors. */
   readonly isRetryable?: (error: unknown) => boolean;

@@ -67,7 +67,7 @@ export interface Caller {
   readonly expiresAt: number | null;
   /** Overrides the project's store-down policy, unless it's null. */
   readonly onBudgetStoreDown?: StoreDownPolicy | null;
-  /** We apply this output limit to calls that don't set one. Absent or null if the key has no default. */
+  /** An output limit for calls that don't set one. Absent or null if the key has no default. */
   readonly defaultMaxOutputTokens?: number | null;
   /** Provider tags that the key requires in addition to the project's. */
   readonly requiredTags?: readonly string[];
@@ -202,9 +202,11 @@ export interface PlanEntry {
   readonly skipped: string | null;
   /** The required tags that the provider doesn't have. Only set if the reason is `tags_missing`. */
   readonly lacks?: readonly string[];
-  /** The tier's canary model. Only set on calls that try it. */
+  /** The name of the tier whose canary this call tries. */
   readonly canary?: string;
-  /** The tier's canary model, on calls that don't try it. These calls are the control group. */
+  /**
+   * The name of the tier whose canary this call could have tried but didn't, so that it belongs to the control group.
+   */
   readonly control?: string;
   /** Set if the model isn't in the configured chain and was added by catalog fill. */
   readonly filled?: true;

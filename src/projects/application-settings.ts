@@ -22,7 +22,6 @@ export interface ApplicationSettings extends TierSettings {
   readonly ceilings: { readonly calls: ApplicationCeiling; readonly cost: ApplicationCeiling };
 }
 
-/** In the format of the API, which is also how they're stored. */
 export type StoredApplication = z.output<typeof storedApplication>;
 
 /** With 0, the application can only make calls that don't count towards this ceiling. */

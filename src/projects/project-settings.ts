@@ -28,7 +28,6 @@ export interface ProjectSettings extends TierSettings {
   readonly applications: ReadonlyMap<string, ApplicationSettings>;
 }
 
-/** In the format of the API, which is also how they're stored. */
 export type StoredSettings = z.output<typeof storedSettings>;
 
 const providerName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'must be the name of a provider');

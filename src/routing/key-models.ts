@@ -19,7 +19,6 @@ const maxSuggestions = 10;
 /** These names always work, because catalog fill can find models for `auto` and its default tiers. */
 const builtInNames = ['auto', 'standard', 'embed'] as const;
 
-/** Includes the tiers of the deployment, the project and its applications. */
 function listTiers({ catalog, project }: KeyModelsView): string[] {
   const overrides = [project, ...project.applications.values()].flatMap(
     ({ tiers, imageTiers, speechTiers, transcriptionTiers }: MediaTiers & Pick<ProjectRouting, 'tiers'>) =>

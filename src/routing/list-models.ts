@@ -78,10 +78,6 @@ function isOpenForMedia(request: MediaPlanRequest): boolean {
   }
 }
 
-/**
- * Checks that the project may use the provider, and that the provider has the required tags and a route for this kind
- * of model.
- */
 function isUsable(request: ModelsRequest, owner: string, { kind, serves }: CatalogModel): boolean {
   const { catalog, project } = request;
   if (findMissingTags(request, owner).length > 0) return false;

@@ -67,7 +67,6 @@ export interface AttemptRow {
   readonly member: string | null;
   readonly status: number | null;
   readonly outcome: string;
-  /** The vendor's id for this request. Null if it didn't send one. */
   readonly request_id: string | null;
   readonly wait_ms: number;
   readonly started_at: string;
@@ -75,7 +74,6 @@ export interface AttemptRow {
   readonly duration_ms: number;
   readonly cost: number | null;
   readonly price_unknown: boolean;
-  /** Why the attempt failed. Null if it succeeded, or if the reason has been deleted. */
   readonly error: AttemptError | null;
 }
 

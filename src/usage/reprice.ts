@@ -102,14 +102,14 @@ async function repriceSlice(
   after: string | null,
   adjustCosts: AdjustCosts,
 ): Promise<RepricedSlice | null> {
-  // This lock keeps other reprices from changing a cost between our read and our write.
+  // Take this lock so that no other reprice changes a cost between our read and our write.
   await lockGlobal(tx, 'reprice');
   const { calls, attempts } = await readCharges(tx, window, after);
   const last = calls.at(-1);
   if (!last) return null;
   const changes = await writeCallCosts(tx, calls.flatMap(toNewCosts));
   const attemptsChanged = await writeAttemptCosts(tx, attempts.flatMap(toNewCosts));
-  // Do this last, because it locks counters that other processes need for their leases.
+  // Update the counters last, because this locks rows that other processes need for their leases.
   const counters = await adjustCosts(tx, changes);
   return { calls, changes, attemptsChanged, counters, lastId: last.id };
 }

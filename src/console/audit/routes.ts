@@ -159,7 +159,6 @@ function changesOf(detail: AuditEntry['detail']): Html[] {
   );
 }
 
-/** Changes are listed below the sentence. All other values are in the fold-out. */
 function isShown(name: string, value: unknown): boolean {
   if (name === 'added' || name === 'removed') return isRecord(value);
   return name === 'changed' || isChange(value);

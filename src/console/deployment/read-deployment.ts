@@ -24,7 +24,6 @@ export interface DeploymentDeps {
   readonly readCounters: ReadCounters;
   readonly readHealth: ReadHealth;
   readonly providerNames: () => readonly string[];
-  /** Runs a query after this process has stored its calls. */
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
 }
 

@@ -38,7 +38,7 @@ import {
 import { keyTable, modelTable, personTable, projectHref, projectTable, providerTable } from './tables.ts';
 
 const path = '/admin/overview';
-/** The chart's eight colours are for seven projects and "Others". */
+/** A chart has eight colours, so it shows seven projects and sums up the rest as "Others". */
 const chartProjects = 7;
 const shownProjects = 25;
 

@@ -40,7 +40,7 @@ export interface ExploreDeps extends CanaryPageDeps {
   readonly findNames: (personIds: readonly string[]) => Promise<Names>;
 }
 
-/** The chart's eight colours are for seven groups and "Others". */
+/** A chart has eight colours, so it shows seven groups and sums up the rest as "Others". */
 const top = 7;
 const exportedGroups = 200;
 

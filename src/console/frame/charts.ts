@@ -169,9 +169,7 @@ function legendOf({ series }: ChartOptions): Legend[] {
     : series.map(({ name, href }, index) => ({ name, className: seriesClass(series, index), ...(href !== undefined && { href }) }));
 }
 
-/**
- * Links a bucket of a chart. These links aren't in the tab order, because the table below the chart has the same ones.
- */
+/** The bars of a chart link to the same calls as the rows of the table below, so they're kept out of the tab order. */
 function linked(href: string | undefined, content: Html): Html {
   return href === undefined ? html`<g class="bucket">${content}</g>` : html`<a class="bucket" href="${href}" tabindex="-1">${content}</a>`;
 }

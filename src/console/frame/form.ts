@@ -146,7 +146,7 @@ export function textArea(
 ): Html {
   const { name, value, rows = 4, maxLength, placeholder, code } = options;
   const attributes = optionalAttributes({ rows, maxlength: maxLength, placeholder });
-  // Browsers drop a line feed directly after the tag, so add one for them to drop.
+  // Browsers drop a line feed directly after `<textarea>`, so add one for them to drop.
   return field(
     options,
     html`<textarea id="${idOf(name)}" name="${name}"${code ? html` class="code" spellcheck="false"` : ''}${attributes}${states(options)}>

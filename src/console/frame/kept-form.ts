@@ -10,7 +10,9 @@ import type { PageContent } from './route.ts';
 import { csrfTokenOf } from './same-site.ts';
 import type { Visit } from './visit.ts';
 
-/** Only import forms are larger than this, and their file can just be chosen again. */
+/**
+ * Larger forms aren't kept while people sign in again. Only imports are that large, and their file can be chosen again.
+ */
 export const maxKeptBytes = 256 * 1024;
 /** After signing in in a new tab, this page sends people back to the tab with their form. */
 export const signedInPath = '/signed-in';

@@ -37,7 +37,7 @@ export function createReadHealth({
   };
 }
 
-/** If this share of attempts fails, the provider counts as failing, unless there were too few attempts. */
+/** If this share of the recent attempts fails, a provider counts as failing, unless there were too few attempts. */
 const failingShare = 0.2;
 const enoughAttempts = 5;
 

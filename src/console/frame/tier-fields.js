@@ -46,7 +46,7 @@ document.addEventListener('click', (event) => {
   relabel(list);
   focused.focus();
 });
-// An edited field no longer matches the mark next to it, so remove the mark.
+// The mark next to a model refers to the old value, so remove it as soon as somebody edits the field.
 document.addEventListener('input', (event) => {
   if (event.target.matches('.tier-model input')) clear(event.target.closest('li'));
 });

@@ -27,7 +27,6 @@ export interface ProjectSetup {
 
 export interface GettingStartedDeps {
   readonly analytics: Pick<Analytics, 'figures'>;
-  /** Runs a query after this process has stored its calls. */
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
   readonly listKeys: (projectId: string) => Promise<readonly KeyRecord[]>;
   readonly readSetup: (project: Project) => Promise<Pick<ProjectSetup, 'providers' | 'hasDemo' | 'tiers' | 'hasMemories'>>;

@@ -33,7 +33,7 @@ const fileScript = defineAsset(new URL('./import-file.js', import.meta.url));
 
 /** Limits the size of the rows after decompression. */
 const maxRowBytes = 16 * 1024 * 1024;
-/** If there are more than this, only their number is shown. */
+/** If an import affects more models than this, the page only shows their number. */
 const maxListed = 200;
 const breadcrumbs = [{ label: 'Prices', href: pricesPath }];
 

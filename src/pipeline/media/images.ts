@@ -59,7 +59,6 @@ export function maxImageTokens({ imageTokens }: MediaCandidate, size: string | u
 }
 
 export function createGenerateImages({ planMedia, findProvider, mediaCalls, httpClient, clock }: MediaRouteDeps): GenerateImages {
-  /** Throws a GatewayError. If the call reached its vendor, it has been recorded by then. */
   return async function generateImages(call, project, fields, unsentSignal) {
     const candidate = planMedia(call, project, await mediaCalls.requiresPrice(call, project));
     const provider = requireProvider(candidate, findProvider);

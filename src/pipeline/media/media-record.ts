@@ -21,7 +21,7 @@ export interface MediaCallRequest {
   readonly project: ProjectContext;
   /** The prompts or the spoken text, which content rules have to check. */
   readonly texts: readonly string[];
-  /** Aborting this ends the check of the content rules. */
+  /** If the client disconnects, aborting this signal stops the evaluation of content rules. */
   readonly unsentSignal?: AbortSignal | undefined;
   readonly candidate: MediaCandidate;
   /**

@@ -31,7 +31,6 @@ export type StartVideo = (
   call: MediaCall,
   project: ProjectContext,
   request: VideoRequestSummary,
-  /** Aborting this ends the check of the content rules. */
   unsentSignal: AbortSignal | undefined,
 ) => Promise<VideoStart>;
 

@@ -159,7 +159,8 @@ const maxLength = 16_384;
 /** Empty filters are ignored. Throws `bad_request` if a value is invalid. */
 export function parseCallFilter(query: Pick<URLSearchParams, 'get'>): CallFilter {
   const entries = filterNames.flatMap((name) => {
-    // Trim these characters, because header values are stored without them. Other white space can be part of a value.
+    // Trim spaces, tabs and line breaks, because header values are stored without them. Other white space can be part
+    // of a value.
     const value = query.get(name)?.replaceAll(/^[ \t\r\n]+|[ \t\r\n]+$/g, '') ?? '';
     return value === '' ? [] : [[name, checkValue(name, value)] as const];
   });

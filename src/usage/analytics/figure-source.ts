@@ -71,7 +71,10 @@ export async function findSource(queries: Queries, request: SourceRequest): Prom
   };
 }
 
-/** The gateway's own calls never have these attributes, so they can be summed up without filters and groups on them. */
+/**
+ * The gateway's own calls never have a task, turn, agent or trigger, so they can be summed up without filters and
+ * groups on these.
+ */
 const withoutCorrelation = ['task', 'turn', 'agent', 'trigger'] as const;
 
 /**

@@ -19,7 +19,7 @@ export const groupColumns = {
   person: personSql,
 } as const;
 
-/** If a request has such a group, its figures count attempts instead of calls. */
+/** Figures count attempts instead of calls if they're grouped by an attribute of attempts. */
 export function isOfAttempts(group: Group | null): boolean {
   return group === 'provider' || group === 'attempted';
 }

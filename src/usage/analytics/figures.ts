@@ -42,8 +42,8 @@ export const noFigures: Figures = {
 };
 
 /**
- * These figures require sorting rows or looking up the attempts of each call. They're zero or null unless they're
- * requested.
+ * Figures that require sorting rows or looking up the attempts of each call, which is slow. They're zero or null unless
+ * they're requested.
  */
 export type CostlyFigure = 'latency' | 'firstChunk' | 'failovers';
 

@@ -26,7 +26,7 @@ export interface FoundCalls {
   readonly subjectAt: Date | null;
 }
 
-/** Vendors should never reuse a request id, but if they do, this limits the result. */
+/** How many calls we return for a vendor's request id. Vendors should never use an id twice. */
 const maxCalls = 10;
 const maxLength = 16_384;
 

@@ -129,7 +129,7 @@ export function formatLocal(zone: string, at: number): string {
   return hour === 0 && minute === 0 && offset === '' ? date : `${date}T${two(hour)}:${two(minute)}${offset}`;
 }
 
-/** With more units, charts have no room and the SQL gets too long. */
+/** A chart has no room for more units, and its SQL would get too long. */
 const maxUnits = 1_500;
 
 /** Returns the start of each unit. Throws `bad_request` if there are too many. */
@@ -140,7 +140,7 @@ export function splitIntoUnits(unit: CalendarUnit, zone: string, period: Period)
   return starts;
 }
 
-/** With more units, a chart gets too dense and its page too large. */
+/** With more units than this, a chart gets too dense and its page too large. */
 export const maxChartUnits = 75;
 
 export function unitFor({ from, to }: Period): CalendarUnit {

@@ -14,7 +14,8 @@ const ofProject = { ...everywhere, route: 'route', cache: 'cache', failover: 'fa
 
 /** Returns a scope whose aggregates support the group and all filters, or null if there's none. */
 export function aggregateScopeOf(filter: CallFilter, group: Group | null): AggregateScope | null {
-  // This filter is about calls, and the aggregates by provider, which know the attempted models, only count attempts.
+  // The filter `attempted` is about calls. Only the aggregates by provider know the attempted models, but they count
+  // attempts.
   if (filter.attempted !== undefined) return null;
   const names = [...new Set([...namesOf(filter), ...(group === null ? [] : group === 'attempted' ? ['provider'] : [group])])];
   const [scope = 'project', ...others] = owners.filter((owner) => names.includes(owner));

@@ -61,7 +61,7 @@ export function aggregatesOf({ projectId, scope, filter, group, cover }: Aggrega
   const { add } = parameters;
   const project = `${add(projectId)}::uuid`;
   const { [scope as keyof CallFilter]: name, ...attributes } = filter;
-  // When filtering by name, looking up each span separately is faster with this index.
+  // When filtering by name, it's faster to look up each span separately in the index.
   const segments = name === undefined ? cover.segments : splitSegments(cover.segments);
   const inSegment =
     name === undefined

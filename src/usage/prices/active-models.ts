@@ -52,7 +52,7 @@ export interface ImportReceipt {
   readonly changed: readonly string[];
   readonly unchanged: readonly string[];
   readonly removed: readonly string[];
-  /** Stored rows without effect, because the configuration file overrides them. */
+  /** Imported rows that have no effect, because gateway.yaml overrides them. */
   readonly kept_by_file: readonly string[];
 }
 

@@ -38,7 +38,7 @@ const nameColumns: Readonly<Record<Scope, string>> = {
 };
 
 /**
- * Sums by task only exist for these spans. Most tasks are so short that sums over shorter spans wouldn't save any rows.
+ * Rollups by task only exist per month and per day. Most tasks are so short that shorter spans wouldn't save any rows.
  */
 const taskSpans = ['month', 'day'] as const;
 
@@ -54,7 +54,7 @@ export function rollupsOf(request: RollupRequest, { add }: Parameters): readonly
   const covered = joinAdjacent(cover.segments);
   const isSingle = typeof projectId === 'string';
   const project = isSingle ? `${add(projectId)}::uuid` : 'project.id';
-  /** This join makes PostgreSQL scan the index for one project after the other. */
+  /** Joining with the list of projects makes PostgreSQL scan the index for one project after the other. */
   const ofProjects = isSingle ? '' : `unnest(${add(projectId)}::uuid[]) as project (id) cross join `;
   const times = (ranges: readonly Period[], side: keyof Period): string =>
     `${add(ranges.map((period) => new Date(period[side])))}::timestamptz[]`;
