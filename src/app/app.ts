@@ -71,7 +71,6 @@ export interface AppOptions {
   readonly startupBlockers?: () => readonly string[];
   /** Defaults to a function that returns true, i.e. we assume that the local embedder is up. */
   readonly isLocalEmbedderReady?: () => boolean;
-  /** Replaces the journal's file system, for tests. */
   readonly journalFiles?: JournalFileSystem;
   /** Lets a test kill the process in the middle of an activity. */
   readonly interceptActivities?: (activities: Activities) => Activities;
@@ -83,7 +82,6 @@ export interface AppOptions {
    * How often to check for calls that have been waiting too long for their first content. Tests use a shorter interval.
    */
   readonly contentWaitTickMs?: number;
-  /** How long `close` waits for running responses and activities. Defaults to the configured stop timeout. */
   readonly graceMs?: number;
 }
 
@@ -100,7 +98,6 @@ export interface App extends FirstAccess {
   startDurable(onReady?: (uiUrl: string | null) => void): Durable;
   /** Uses a new configuration for all new calls. Returns false if a later reload has overtaken this one. */
   reload(config: Config): Promise<boolean>;
-  /** Computes the vectors that were waiting for the local embedder, in the background. */
   takeUpEmbeddings(): void;
   /**
    * Makes `/readyz` fail and closes each connection after its next response, so that clients and load balancers move
@@ -108,7 +105,6 @@ export interface App extends FirstAccess {
    */
   announceStop(): void;
   collectMetrics(): Promise<readonly MetricFamily[]>;
-  /** Returns the metrics of all processes that share the port, in Prometheus's text format. */
   readMetrics(): Promise<string>;
   /**
    * Rejects new calls and waits for running ones until the stop timeout. Then it aborts and settles the remaining
@@ -119,7 +115,6 @@ export interface App extends FirstAccess {
 
 /** How long a start waits for the credentials of cloud identities. The first calls would fail without them. */
 const firstCredentialMs = 5_000;
-/** How long aborted calls have to settle and send an error to the caller. */
 const abortTimeoutMs = 2_000;
 
 export async function createApp(options: AppOptions): Promise<App> {

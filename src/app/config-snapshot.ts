@@ -77,7 +77,6 @@ function createSnapshot(config: Config, identities: CurrentConfigOptions['identi
   };
 }
 
-/** Returns all providers by name, and all pool members by key. */
 function listConnections(providers: Config['providers']): Record<string, ProviderConfig> {
   const members = Object.values(providers).flatMap(({ name, members: all }) =>
     all.map((each) => [memberKey(name, each.member), each] as const),

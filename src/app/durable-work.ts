@@ -33,7 +33,6 @@ export async function loadWorkerSdk(): Promise<void> {
   await importWorkerSdk();
 }
 
-/** Returns a function for the current payload keys, which a reload can change. */
 function createPayloadKeys(snapshot: () => ConfigSnapshot): () => readonly Uint8Array[] {
   let source: readonly string[] = [];
   let keys: readonly Uint8Array[] = [];

@@ -68,7 +68,6 @@ export function createMediaHandlers({ snapshot, database, httpClient, recordRefu
     };
   }
 
-  /** Lists the video providers, with the default provider first. */
   function listVideoProviders(): readonly MediaProvider[] {
     const { catalog, mediaProviders } = snapshot();
     const { media, served } = catalog;

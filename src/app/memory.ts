@@ -59,7 +59,6 @@ export function createMemory({ database, clock, logger, embedder, reranker, find
       const { model, vectors } = await embedder.embed({ caller, project, texts: [text], purpose: 'query', timeoutMs: limitMs, ...forCall });
       return vectors[0] ? { model, values: vectors[0] } : null;
     };
-  /** Searches like `POST /v1/memory/search`. The caller is charged for embedding the query. */
   const searchAs = (caller: Caller, request: SearchRequest): Promise<SearchResult> =>
     search(request, { projectId: caller.projectId, embed: embedFor(caller, searchTimeouts.embedTimeoutMs), ...searchTimeouts });
   const embeddingModelOf = async (projectId: string): Promise<string | null> => embedder.getModel((await findProject(projectId)).settings);

@@ -47,7 +47,6 @@ interface MetricsDeps {
 }
 
 export interface Metrics {
-  /** Never fails, even if the database is down. */
   collect(): Promise<MetricFamily[]>;
   stop(): void;
 }

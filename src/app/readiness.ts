@@ -21,7 +21,6 @@ export interface ReadinessDeps {
   readonly admission: Pick<Admission, 'isRefusing'>;
   readonly bodyMemory: Pick<BodyMemory, 'isFull'>;
   readonly isDatabaseDown: () => boolean;
-  /** Returns the reasons why durable work is currently paused, if any. */
   readonly durableWaitReasons: () => readonly string[];
   readonly listLeaseholders: () => readonly string[];
   readonly identityStates: Identities['states'];

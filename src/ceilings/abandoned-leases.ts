@@ -8,7 +8,6 @@ import type { Logger } from '../observability/logger.ts';
 
 export interface AbandonedLeasesOptions {
   readonly database: Database;
-  /** Returns the ids of processes with a heartbeat within the last minute. */
   readonly listLiveProcesses: () => Promise<readonly string[]>;
   readonly logger: Pick<Logger, 'error' | 'debug'>;
   readonly intervalMs?: number;

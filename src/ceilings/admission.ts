@@ -45,7 +45,6 @@ export interface Admission {
   isRefusing(): boolean;
   /** Counts the calls that were refused because we couldn't check their ceilings, by reason. */
   uncheckedRefusals(): Readonly<Record<UncheckedRefusal, number>>;
-  /** Call this once the database has stored calls and added their usage to the counters. */
   commit(calls: readonly SettledCall[]): void;
   /**
    * Call this if the database is never going to store a call, so that its usage is no longer debited from our lease.

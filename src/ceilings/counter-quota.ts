@@ -22,7 +22,6 @@ export type CounterQuota = ReturnType<typeof createCounterQuota>;
 export interface CounterQuotaOptions extends Omit<LeaseOptions, 'key' | 'watch'> {
   readonly counter: LimitedCounter;
   readonly health: StoreHealth;
-  /** How long to wait for other processes to return quota. */
   readonly returnWaitMs: () => number;
   /** True if another process has recently asked for quota of this counter and we had none to return. */
   readonly isRequested: (counterId: number) => boolean;
@@ -132,7 +131,6 @@ export function createCounterQuota(options: CounterQuotaOptions) {
       onQuotaChanged();
       return amount;
     },
-    /** Call this once the database has counted the usage of a call. */
     commit({ generation, amount, owed = 0 }: ConsumedAmount): void {
       if (generation !== lease.generation) return;
       lease.quota.commit(amount, owed);
@@ -191,7 +189,6 @@ export function createCounterQuota(options: CounterQuotaOptions) {
         startWork();
       }
     },
-    /** Resolves once the available quota has been returned to the database. */
     async close(): Promise<void> {
       mustReturn = true;
       startWork();

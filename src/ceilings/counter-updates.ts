@@ -61,7 +61,6 @@ export async function tryApplyCalls(tx: Queries, calls: readonly SettledCall[]):
 interface Usage {
   readonly projectIds: readonly string[];
   readonly consumed: readonly ConsumedSum[];
-  /** The ids of the calls, and of the counters from which they have leases. */
   readonly lockParameters: readonly [calls: string, counters: string];
 }
 

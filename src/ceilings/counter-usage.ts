@@ -4,10 +4,8 @@ import type { Database } from '../db/database.ts';
 import type { Admission } from './admission.ts';
 import { type CounterKey, countersFor, formatCounterKey, type Limits } from './counters.ts';
 
-/** Amounts are in calls, tokens or nano-dollars, depending on the ceiling. */
 export interface CounterUsage {
   readonly used: number;
-  /** The sum of the upper bounds that running calls have reserved. */
   readonly reserved: number;
 }
 

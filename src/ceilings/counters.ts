@@ -14,7 +14,6 @@ export interface ProjectLimits {
   readonly monthlyCapNanos: number | null;
   /** Overrides gateway.yaml. Null if the project has no policy. */
   readonly onBudgetStoreDown?: StoreDownPolicy | null;
-  /** The ceilings of applications by name. Unlisted applications have none. */
   readonly applications: ReadonlyMap<string, { readonly ceilings: { readonly calls: Ceiling; readonly cost: Ceiling } }>;
 }
 
@@ -82,7 +81,6 @@ export function counterAt(key: CounterKey, limit: number, readAt: number): Limit
   return { key, name: formatCounterKey(key), limit, readAt };
 }
 
-/** A key's counters, which all of its calls share until one of the windows ends. */
 interface CurrentCounters {
   readonly limits: Limits;
   readonly from: number;

@@ -1,10 +1,6 @@
-/** Predicts when a ceiling will be reached at the current rate. */
-
 export type Forecast =
   | { readonly kind: 'reached' }
-  /** At the current rate, usage reaches the ceiling at the time `at`. */
   | { readonly kind: 'at'; readonly at: number }
-  /** At the current rate, the window ends before usage reaches the ceiling. */
   | { readonly kind: 'not_in_window' }
   /** There's no useful prediction, because nothing was used recently or the ceiling is more than a year away. */
   | { readonly kind: 'none' };

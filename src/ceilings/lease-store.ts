@@ -20,7 +20,6 @@ export interface AcquireRequest {
   readonly limit: number;
   /** The smallest amount that helps the process. The database grants less only if `takesRemainder` is set. */
   readonly need: number;
-  /** How much quota all waiting calls need together. */
   readonly demand: number;
   /**
    * How much the process leases at a time. If its waiting calls need more, some of them wait for the next statement. If
@@ -70,7 +69,6 @@ export interface LeaseStore {
    */
   reconcile(lease: LeaseKey, held: number, debited: number): Promise<boolean>;
   remove(lease: LeaseKey): Promise<void>;
-  /** Publishes the reservations of the process's running calls, by counter id. */
   publish(process: string, reserved: ReadonlyMap<number, number>): Promise<void>;
   /**
    * Notifies other processes that we need quota of a counter. For two seconds, they can also find the request through
@@ -79,7 +77,6 @@ export interface LeaseStore {
   requestReturn(lease: LeaseKey): Promise<void>;
   /** Returns the ids of counters for which another process has requested quota within the last two seconds. */
   returnRequests(process: string, counterIds: readonly number[]): Promise<number[]>;
-  /** Deletes all leases of a process and returns their number. */
   revokeAll(process: string): Promise<number>;
   list(): Promise<LeaseRow[]>;
 }
@@ -202,7 +199,6 @@ async function lockCounter(tx: Queries, counterId: number): Promise<void> {
   );
 }
 
-/** Deletes all leases of a process and returns their number. */
 export async function revokeLeases(tx: Queries, process: string): Promise<number> {
   await tx.query(
     `select 1 from limit_counters

@@ -38,7 +38,6 @@ export class LocalQuota {
     return this.#overdraft;
   }
 
-  /** The amount that the database has debited from the lease, as far as we know. */
   get debited(): number {
     return this.#debited;
   }

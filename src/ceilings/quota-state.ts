@@ -40,7 +40,6 @@ export const quotaTransitions: Readonly<Record<QuotaState, readonly QuotaState[]
 };
 
 export interface QuotaStateMachineOptions {
-  /** Executes the statement of a task, and returns the next task. */
   readonly tasks: Readonly<Record<QuotaTask, () => Promise<QuotaTask | 'idle'>>>;
   /** Called if a task fails, in which case we don't know whether the database has executed its statement. */
   readonly onFailure: () => void;
@@ -75,17 +74,14 @@ export function createQuotaStateMachine({ tasks, onFailure, onIdle, onTransition
     start(task: QuotaTask | 'idle'): void {
       if (current === 'idle' && task !== 'idle') running = run(task);
     },
-    /** Call this if the current statement has failed or is taking too long. */
     stall(): void {
       if (current === 'stalled') return;
       stalledFrom = current;
       enter('stalled');
     },
-    /** Call this when the current statement has ended. Leaves the state `stalled`. */
     resume(): void {
       if (current === 'stalled') enter(stalledFrom);
     },
-    /** Resolves when the current task and all tasks that follow from it have ended. */
     settled: (): Promise<void> => running,
   };
 }

@@ -36,7 +36,6 @@ export interface Reservation {
    * counters and leases when it stores the call.
    */
   settle(result: CallResult): CallResult;
-  /** Releases the reservation of a call that won't be recorded. */
   release(): void;
 }
 
@@ -50,7 +49,6 @@ export interface ReservationRequest {
   readonly limits: Limits;
   readonly counters: readonly LimitedCounter[];
   readonly startedAt: number;
-  /** Computes the upper bounds of the call's usage. Only called if a ceiling needs them. */
   readonly bounds: () => UsageBounds;
   readonly quotaFor: (counter: LimitedCounter) => CounterQuota;
   /** Returns the substitute for a counter's quota while we can't check it, or null if the policy is `refuse`. */

@@ -53,7 +53,6 @@ export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, 
     backoff: { initialMs: probeMs, maxMs: probeMs },
   });
 
-  /** Calls each callback after its number of ticks. The returned function cancels the rest. */
   const atTicks = (steps: ReadonlyMap<number, () => void>): (() => void) => {
     let elapsed = 0;
     let timeout: NodeJS.Timeout;

@@ -11,7 +11,6 @@ import type { CounterQuota } from './counter-quota.ts';
 import type { LimitedCounter } from './counters.ts';
 import type { QuotaGrant, ReserveResult } from './wait-queue.ts';
 
-/** Replaces a counter's quota while the store is down. */
 export interface UnmeteredQuota extends Pick<CounterQuota, 'reserve' | 'settle'> {
   reserve(bound: number, counter: LimitedCounter): ReserveResult;
   /**

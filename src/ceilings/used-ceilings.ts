@@ -5,7 +5,6 @@ import type { CounterScope } from './counters.ts';
 export interface UsedCeilings {
   readonly scope: CounterScope;
   readonly ceiling: 'calls' | 'cost';
-  /** Ceilings with at least 90 % usage that aren't used up yet. */
   readonly near: number;
   readonly reached: number;
 }

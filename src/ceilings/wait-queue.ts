@@ -3,10 +3,8 @@
  * the calls in flight.
  */
 
-/** `unavailable` means that the quota store didn't respond. */
 export type ReserveResult = (QuotaGrant & { readonly kind: 'granted' }) | { readonly kind: 'denied' } | { readonly kind: 'unavailable' };
 
-/** A reservation together with the generation of its lease. */
 export interface QuotaGrant {
   readonly reserved: number;
   readonly generation: number;
@@ -24,7 +22,6 @@ export function createWaitQueue() {
   let waiters: Waiter[] = [];
   let denial: { readonly bound: number; readonly until: number } | null = null;
 
-  /** Resolves and removes all waiters for which `decide` returns a result. */
   const resolveWhere = (decide: (waiter: Waiter) => ReserveResult | null): void => {
     waiters = waiters.filter((waiter) => {
       const result = decide(waiter);

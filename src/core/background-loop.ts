@@ -24,7 +24,6 @@ export interface BackgroundLoopOptions {
    * Called for the first failure of an outage, so that we log it once. None of the callbacks is called after `stop`.
    */
   readonly onFirstFailure?: (error: unknown) => void;
-  /** Called after each failed run (and after `onFirstFailure`) with the number of consecutive failures. */
   readonly onFailure?: (error: unknown, failures: number) => void;
   /** Called after the first success that follows a failure. */
   readonly onRecovered?: () => void;
@@ -33,7 +32,6 @@ export interface BackgroundLoopOptions {
 }
 
 export interface BackgroundLoop {
-  /** Starts the first run immediately. Can also restart a stopped loop. */
   start(): void;
   /**
    * Makes the loop run in `delayMs`, or earlier if a run is already due before that. If the loop hasn't been started,

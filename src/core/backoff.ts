@@ -33,7 +33,6 @@ export function backoffMs(failures: number, { initialMs, factor = 2, maxMs, jitt
   return delayMs * (1 + jitter * (2 * Math.random() - 1));
 }
 
-/** Yields the delays of a policy, either endlessly or for `maxRetries` retries. */
 export function* backoffDelays(policy: BackoffPolicy, maxRetries = Number.POSITIVE_INFINITY): Generator<number> {
   for (let failures = 1; failures <= maxRetries; failures += 1) yield backoffMs(failures, policy);
 }

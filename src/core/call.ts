@@ -174,7 +174,6 @@ export interface Call extends RequestedCall {
   readonly deadlineAt: number | null;
   /** Limits how long an attempt may take to deliver its first content (`x-gateway-first-content-timeout-ms`). */
   readonly firstContentTimeoutMs?: number;
-  /** Request headers that we forward to vendors, with lower-case names. */
   readonly forwardedHeaders: Readonly<Record<string, string>>;
   /**
    * Set if the gateway itself calls a model with text that is stored elsewhere, such as a conversation. We record and
@@ -208,7 +207,6 @@ export interface PlanEntry {
    * The name of the tier whose canary this call could have tried but didn't, so that it belongs to the control group.
    */
   readonly control?: string;
-  /** Set if the model isn't in the configured chain and was added by catalog fill. */
   readonly filled?: true;
 }
 
@@ -237,7 +235,6 @@ export interface Attempt {
   readonly n: number;
   readonly provider: string;
   readonly model: string;
-  /** The member of the provider's pool. Absent if there's no pool. */
   readonly member?: string;
   readonly status: number | null;
   readonly outcome: Outcome;
@@ -318,7 +315,6 @@ export interface CallResult {
 }
 
 export interface ConsumedAmount {
-  /** The id of a row in `limit_counters`. */
   readonly counter: number;
   readonly generation: number;
   readonly amount: number;

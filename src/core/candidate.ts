@@ -16,7 +16,6 @@ interface CandidateModel {
    * charge that instead.
    */
   readonly price: Price | null;
-  /** The pool member to call, if the provider has a pool. */
   readonly member?: PoolMember;
 }
 
@@ -80,7 +79,6 @@ export interface ModelLimits {
   readonly imageTokens: number | null;
 }
 
-/** The entry of a model in the catalog, without its prices. */
 export interface ModelProperties extends ModelLimits {
   readonly traits: ModelTraits;
   /** The routes that the model can serve. Null if that's every route of its provider. */

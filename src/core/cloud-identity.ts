@@ -17,7 +17,6 @@ export interface AwsIdentitySettings {
    * How we authenticate requests: `bearer` sends a token derived from the credentials, and `sigv4` signs each request.
    */
   readonly scheme: 'bearer' | 'sigv4';
-  /** The AWS service name to sign for. */
   readonly service: string;
 }
 
@@ -26,7 +25,6 @@ export interface GoogleIdentitySettings {
   readonly scopes: readonly string[];
   /** A credentials file. Null for the application default credentials. */
   readonly credentialsFile: string | null;
-  /** A service account to impersonate. */
   readonly impersonate: string | null;
 }
 

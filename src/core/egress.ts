@@ -1,4 +1,3 @@
-/** The proxy and the additional certificate authorities that connections to a provider need. */
 export interface Egress {
   /** Identifies the proxy and CA certificates. Only providers with the same key share connections. */
   readonly key: string;

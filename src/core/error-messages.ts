@@ -6,7 +6,6 @@ export interface Issue {
   readonly message: string;
 }
 
-/** Formats issues like `ceilings.rpm: must be a number; name: is required`. */
 export function formatIssues(issues: readonly Issue[]): string {
   return issues.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`)).join('; ');
 }

@@ -11,7 +11,6 @@ import type { Refusal } from './refusal.ts';
 interface ErrorSpec {
   readonly status: number;
   readonly message: string;
-  /** The number of seconds in the `retry-after` header. Absent if we don't send the header. */
   readonly retryAfterSeconds?: number;
 }
 
@@ -85,7 +84,6 @@ export interface ErrorMembers {
  */
 export interface ErrorDetails {
   readonly error_code: string;
-  /** The parts of a thread that the vendor doesn't support. */
   readonly unsupported?: readonly string[];
 }
 

@@ -53,7 +53,6 @@ export interface TokenPrice {
 }
 
 export interface Price extends TokenPrice {
-  /** Nano-dollars per search unit (rerank). */
   readonly perSearchNanos?: bigint;
   /** The price of image tokens in the input, if it differs from the price of text. */
   readonly imageInputNanos?: bigint;

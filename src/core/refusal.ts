@@ -44,7 +44,6 @@ export interface Refusal {
    * Absent if the reason is specific enough.
    */
   readonly rule?: string;
-  /** The value of the ceiling in calls, tokens or nano-dollars. */
   readonly limit?: number;
   /**
    * The key of the refused call. Only set if the key itself is the reason (e.g. because it's expired), since such a

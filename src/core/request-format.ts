@@ -5,7 +5,6 @@ export interface RequestFormat {
    * the model. A path is null if the provider doesn't have the route.
    */
   readonly paths: Readonly<Record<string, string | null>>;
-  /** The paths of streamed requests, for routes on which they differ. */
   readonly streamPaths: Readonly<Record<string, string>>;
   readonly query: Readonly<Record<string, string>>;
   /** Maps our model names to the provider's, e.g. to the names of deployments. */
@@ -16,11 +15,9 @@ export interface RequestFormat {
    * `max_tokens`, while many compatible vendors only accept `max_tokens`.
    */
   readonly maxTokensField: 'max_completion_tokens' | 'max_tokens';
-  /** How all chat models of this vendor accept the reasoning of earlier turns. See `ModelTraits.takesReasoning`. */
   readonly takesReasoning: 'none' | 'details';
   /** Fields to remove from the body, because the path already has their values. */
   readonly membersInPath: readonly string[];
-  /** Fields to add to the body unless the caller has set them. */
   readonly addedMembers: Readonly<Record<string, string>>;
   /** Null to forward the caller's `anthropic-beta` header unchanged. */
   readonly betaFlags: BetaFlags | null;
@@ -46,7 +43,6 @@ export const standardFormat: RequestFormat = {
   betaFlags: null,
 };
 
-/** The provider's format for image and speech requests and their responses. */
 export interface MediaFormat {
   readonly imageShape: 'openai' | 'artifacts';
   /** Where to poll image jobs in the `artifacts` format. Defaults to the origin of the base URL. */

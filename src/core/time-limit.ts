@@ -30,7 +30,6 @@ export async function withTimeout<Result, Late>(work: Promise<Result>, timeoutMs
   }
 }
 
-/** Settles like `work`, but rejects with the signal's reason if it's aborted first. */
 export async function raceAbort<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
   const finished = new AbortController();
   const aborted = new Promise<never>((_resolve, reject) => {

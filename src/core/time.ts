@@ -38,7 +38,6 @@ export function createTimestampFormat(): (epochMs: number) => string {
   };
 }
 
-/** Returns the calendar month (UTC) that contains `epochMs`. `end` is exclusive. */
 export function monthAt(epochMs: number): { name: string; start: number; end: number } {
   const date = new Date(epochMs);
   const start = Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), 1);
@@ -46,7 +45,6 @@ export function monthAt(epochMs: number): { name: string; start: number; end: nu
   return { name: new Date(start).toISOString().slice(0, 7), start, end };
 }
 
-/** Returns the minute that contains `epochMs`. `end` is exclusive. */
 export function minuteAt(epochMs: number): { start: number; end: number } {
   const start = Math.floor(epochMs / 60_000) * 60_000;
   return { start, end: start + 60_000 };

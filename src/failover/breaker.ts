@@ -19,7 +19,6 @@ import { type Clock, formatTime } from '../core/time.ts';
 export type BreakerState = 'closed' | 'open' | 'half_open';
 
 export interface BreakerReport {
-  /** The provider, or `<provider>/<member>` if the breaker is for a pool member. */
   readonly provider: string;
   readonly state: BreakerState;
   readonly failures: number;
@@ -53,7 +52,6 @@ export interface Breakers {
    */
   coolDown(projectId: string, provider: string, untilMs: number): void;
   report(projectId: string, providers: readonly string[]): BreakerReport[];
-  /** Counts the projects for which each provider's breaker is open, half-open or cooling down. */
   countNotClosed(): ReadonlyMap<string, Readonly<Record<'open' | 'half_open' | 'cooling', number>>>;
 }
 

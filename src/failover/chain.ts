@@ -23,7 +23,6 @@ export interface AttemptFailure {
 
 export type ChainResult<Success> =
   | { readonly kind: 'responded'; readonly response: Success }
-  /** All candidates have failed. `failures` has an entry for each attempt, in order. */
   | { readonly kind: 'exhausted'; readonly failures: readonly AttemptFailure[] }
   /**
    * The deadline passed, the caller disconnected or the service is stopping. `cut` is the attempt that was interrupted.

@@ -110,7 +110,6 @@ interface Failure {
   readonly error: VendorError;
 }
 
-/** Returns the last failure of each model, or of each pool member. */
 export function lastErrorsOf(failures: readonly Failure[]): VendorError[] {
   return [...new Map(failures.map(({ candidate: { id, member }, error }) => [member ? `${member.key} ${id}` : id, error])).values()];
 }

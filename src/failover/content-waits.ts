@@ -14,7 +14,6 @@ import { createLruCache } from '../core/lru-cache.ts';
 export interface ContentWait {
   readonly projectId: string;
   readonly provider: string;
-  /** The key of a circuit breaker, which belongs to a provider or a pool member. */
   readonly breakerKey: string;
   readonly startedAt: number;
   /** True once this wait has been reported as slow, so that it's only reported once. */
@@ -67,7 +66,6 @@ const lower = 0.99;
 /** Callers choose the names of models, so the map needs a maximum size. */
 const maxModels = 10_000;
 
-/** `onSlow` is called once per slow attempt, while it's still waiting. */
 export function createContentWaits(onSlow: (wait: ContentWait) => void, tickMs = defaultTickMs): ContentWaits {
   const streams = createLruCache<UsualWait>(maxModels);
   const plain = createLruCache<UsualWait>(maxModels);

@@ -40,7 +40,6 @@ export function findAssigned(text: string): Credential[] {
 }
 
 const restOfValue = /[^\s\p{Cc}"'`\\,;&<>(){}[\]]{1,4096}/uy;
-/** The rest of a quoted passphrase, after its first word. */
 const restOfQuoted = /[^\p{Cc}"'`\\]{0,256}(?=\\{0,4}["'`])/uy;
 
 /**

@@ -69,10 +69,8 @@ function containsEmail(text: string): boolean {
 }
 
 const phones: readonly RegExp[] = [
-  // International phone numbers with a plus sign and 7 to 15 digits (E.164).
   /(?<![\p{L}\p{N}+.,-])\+[1-9](?:[ ()./-]{0,2}\d){6,14}(?![\p{L}\p{N}_]|\.\d)/u,
   /\btel:[+\d](?:[ ().-]{0,2}\d){5,14}/i,
-  // International phone numbers that begin with two zeros and are written in groups.
   /(?<![\p{L}\p{N}.,:-])00[1-9]\d{0,2}[ ()./-]{1,2}\d(?:[ ()./-]{0,2}\d){5,12}(?![\p{L}\p{N}_])/u,
   /(?<![\p{L}\p{N}.,:-])(?:1[ .-])?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}[ .-])[2-9]\d{2}[ .-]\d{4}(?![\p{L}\p{N}_-])/u,
   // National phone numbers with a leading zero, either as area code and number or in pairs of digits as in France.

@@ -9,7 +9,6 @@
 
 export interface Credential {
   readonly kind: string;
-  /** The start of the secret itself, without a name or URL in front of it. */
   readonly start: number;
   readonly end: number;
 }

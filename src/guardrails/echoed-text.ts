@@ -86,10 +86,8 @@ function removeSegments(text: string, request: string): string {
   return first + rest.map((segment) => segment.replace(segmentCore, (core) => (isEchoed(core, request) ? placeholder : core))).join('');
 }
 
-/** Matches words in any script, without white space and punctuation. */
 const words = /[^\s!-,./:-@[-^`{-~\u2000-\u206f\u3000-\u303f\uff00-\uff20]+/g;
 
-/** Removes runs of words that are also in the request. */
 function removeRuns(text: string, request: string): string {
   const found = [...text.matchAll(words)].map(({ 0: word, index }) => ({ word, start: index, end: index + word.length }));
   const isQuoted = found.map(({ word }) => word.length >= quotedWordLength && isEchoed(word, request));

@@ -10,9 +10,7 @@ import { RE2JS } from 're2js';
  * The maximum size of an expression's automaton. If that isn't enough for a text, RE2 falls back to a slower engine.
  */
 const maxAutomatonBytes = 512 * 1024;
-/** Heap memory per instruction of a compiled expression (measured). */
 const instructionBytes = 200;
-/** Heap memory per end of a character range in a compiled expression (measured). */
 const rangeBytes = 16;
 
 export interface ExpressionCache {

@@ -38,7 +38,6 @@ export function foldLookalikes(text: string): string {
   });
 }
 
-/** Removes Markdown markers and HTML tags, and replaces signs between letters with a space. */
 export function joinMarked(text: string): string {
   return text
     .replace(/<\/?[a-z][^<>]{0,100}>/g, '')

@@ -44,7 +44,6 @@ export type Matcher = (request: MatchRequest, limitMs?: number) => MatchResult;
 
 export const firstPosition: MatchPosition = { rule: 0, piece: 0 };
 
-/** `maxBytes` limits the matcher's cache of compiled expressions. */
 export function createMatcher(maxBytes: number): Matcher {
   const expressions = createExpressionCache(maxBytes);
 
@@ -121,7 +120,6 @@ function* piecesOf(forms: readonly TextChunk[], rule: ContentRule): Generator<Te
   for (const form of forms) yield* splitText(form, length);
 }
 
-/** An empty character class, which never matches. */
 const never = '[^\\x00-\\x{10FFFF}]';
 /**
  * Splits an expression into tokens to find its anchors. A `^` or `$` in quoted text, an escape or a character class

@@ -21,7 +21,6 @@ export interface RuleWork {
 }
 
 export interface RuleOutcome {
-  /** The matching rules. Matching stops as soon as a rule blocks. */
   readonly matched: ReadonlySet<ContentRule>;
   /** Why matching stopped early. Null if all rules were applied to all texts. */
   readonly stopped: string | null;
@@ -38,7 +37,6 @@ export interface RuleQueue {
 
 export interface RuleQueueOptions {
   readonly thread: RuleThread;
-  /** The CPU time limit for all rules of a call. */
   readonly maxCallMs: number;
   readonly maxWaitingCalls: number;
   readonly maxWaitingCharacters: number;

@@ -8,12 +8,9 @@ import type { ContentRule, RuleClass } from './content-rule.ts';
 import { compilingCost, createMatcher, firstPosition, matchingCost } from './match-rules.ts';
 import { createRuleQueue, type RuleOutcome } from './rule-queue.ts';
 
-/** The content rules of a project for either input or output. */
 export interface PlaceRules {
   readonly rules: readonly ContentRule[];
-  /** True if any of the rules can block a call. */
   readonly blocks: boolean;
-  /** The cost of all rules together, in microseconds per character. */
   readonly cost: number;
   /**
    * The time to compile all expressions, in microseconds. This can be necessary for any text, because other projects
@@ -30,11 +27,9 @@ export interface CompiledRules {
 }
 
 export interface RuleVerdict {
-  /** The class of the first rule that blocks the text. */
   readonly blockedBy: RuleClass | null;
   /** Classes of rules that matched but don't block, because their action is `observe`. */
   readonly observed: readonly RuleClass[];
-  /** All matching rules that were found before a rule blocked. */
   readonly matched: readonly ContentRule[];
   /**
    * Set if we had to stop early. Contains the reason, the class of the slowest rule, and the error if the thread broke.
@@ -43,7 +38,6 @@ export interface RuleVerdict {
 }
 
 export interface Evaluation {
-  /** The project whose share of the thread's time is used. */
   readonly project: string;
   /** Aborting this stops the evaluation, even in the thread, and rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
@@ -54,7 +48,6 @@ export interface Evaluation {
  * ms.
  */
 const maxInlineMicros = 2_000;
-/** The memory limit for compiled expressions on the main thread. */
 const maxInlineBytes = 16 * 1024 * 1024;
 /** Normalization can turn one of these characters into up to 18 others, so that even a short text can be expensive. */
 const expanding = /[\u3200-\u33ff\ufb50-\ufdff\u{1f100}-\u{1f2ff}]/u;

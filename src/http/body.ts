@@ -9,7 +9,6 @@ import { largeBytes } from '../core/low-priority-thread.ts';
 import { joinInTurns, pieceBytes, takeTurn } from '../core/turns.ts';
 import { PlainTextError } from './plain-text-error.ts';
 
-/** The memory that the request bodies of a single key take up (see `body-memory.ts`). */
 export interface KeyBodies {
   /** Call this when bytes have arrived. Throws `budget_unavailable` if there isn't enough memory. */
   hold(bytes: number): void;

@@ -25,7 +25,6 @@ import { statusResponses } from './shapes/status-responses.ts';
 /** The version of the API, which is independent of the software's version. */
 export const apiVersion = '0.1.0';
 
-/** Returns the document as plain JSON. The output is deterministic. */
 export function describeApi(): JsonObject {
   return {
     openapi: '3.1.0',

@@ -1,4 +1,3 @@
-/** An error whose message is sent as plain text (docs/api/reference.md#plain-text-errors). */
 export type PlainTextStatus = 400 | 413 | 415 | 422;
 
 export class PlainTextError extends Error {

@@ -18,7 +18,6 @@ export function callIdHeaders(id: string, style: ErrorStyle): string[] {
   return ['x-gateway-call-id', id, style === 'messages' ? 'request-id' : 'x-request-id', id];
 }
 
-/** Sets the headers with the call's id, for responses that don't go through `sendCallResponse`. */
 export function setCallId(response: ServerResponse, id: string, style: ErrorStyle): void {
   const headers = callIdHeaders(id, style);
   for (let at = 0; at < headers.length; at += 2) response.setHeader(headers[at] ?? '', headers[at + 1] ?? '');
@@ -46,7 +45,6 @@ export function sendCallResponse(response: ServerResponse, callResponse: CallRes
   return sendStream(response, callResponse.deliver);
 }
 
-/** Lists the request fields that we dropped or adjusted for the vendor. */
 function changeHeaders({ dropped, adjusted }: RequestChanges): string[] {
   return [
     ...(dropped.size > 0 ? ['x-gateway-dropped', listNames(dropped)] : []),

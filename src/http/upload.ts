@@ -9,10 +9,8 @@ import { checkUploadField, type UploadBody, type UploadFields } from '../dialect
 import { ClientDisconnectedError, type KeyBodies, limitDuration, maxBodyBytes, tooLarge } from './body.ts';
 
 export interface Upload {
-  /** The fields that have arrived so far. `model` is always among them. */
   readonly fields: UploadFields;
   readonly model: string;
-  /** Returns how many images and masks have begun to arrive. */
   readonly countImages: () => number;
   /** The size of the body. Until the body is complete, we rely on the size that the caller has declared. */
   readonly bodyBytes: number;

@@ -4,7 +4,6 @@ import type { Ceiling, CeilingName, StoreDownPolicy, WindowKind } from '../core/
 
 export type Ceilings = Readonly<Record<CeilingName, Ceiling>>;
 
-/** The settings that can be changed after a key was issued. */
 export interface KeySettings {
   readonly name: string;
   /** The models that the key may use. Null if there's no restriction. */
@@ -29,7 +28,6 @@ export interface KeyRecord extends KeySettings {
   readonly createdAt: number;
 }
 
-/** The window of each ceiling if a request doesn't specify one. */
 export const defaultWindows: Readonly<Record<CeilingName, WindowKind>> = { calls: 'month', cost: 'month', rpm: 'minute', tpm: 'minute' };
 
 export const noCeilings: Ceilings = ceilingsFrom((name) => ({ limit: null, window: defaultWindows[name] }));
@@ -38,7 +36,6 @@ export function ceilingsFrom(create: (name: CeilingName) => Ceilings[CeilingName
   return { calls: create('calls'), cost: create('cost'), rpm: create('rpm'), tpm: create('tpm') };
 }
 
-/** Returns the settings in the format of a request body. */
 export function toKeyInputJson(record: KeyRecord): Record<string, unknown> {
   const { prefix: _prefix, created_at: _created, revoked_at: _revoked, ...settings } = toKeyJson(record);
   // Requests may not set the window of a ceiling without a limit, so leave those out.

@@ -139,7 +139,6 @@ export async function readKeyRecords(queries: Queries, ids: readonly string[]): 
   return rows.map((row) => toKeyRecord(toKeyRow(row), ceilings.get(row.id)));
 }
 
-/** Lists the newest active keys of all projects. */
 export function listNewestKeys(
   queries: Queries,
   { now, limit }: { readonly now: number; readonly limit: number },
@@ -174,7 +173,6 @@ export async function listKeys(database: Database, projectId: string, page?: Key
   return rows.map((row) => toKeyRecord(toKeyRow(row), ceilings.get(row.id)));
 }
 
-/** Returns ceilings by key id. Keys without any limits have no entry. */
 export async function readCeilings(queries: Queries, keyIds: readonly string[]): Promise<Map<string, Ceilings>> {
   const rows = await queries.query<{ keyId: string; ceiling: CeilingName; limit: number; window: WindowKind }>(
     `select key_id as "keyId", ceiling, limit_value as "limit", window_kind as "window" from key_ceilings where key_id = any($1::uuid[])`,
@@ -187,7 +185,6 @@ export async function readCeilings(queries: Queries, keyIds: readonly string[]):
   return byKey;
 }
 
-/** Combines a row with its ceilings, without the hash of the secret. */
 export function toKeyRecord({ secretHash: _, ...key }: KeyRow, ceilings: Ceilings | undefined): KeyRecord {
   return { ...key, ceilings: ceilings ?? noCeilings };
 }

@@ -47,7 +47,6 @@ export interface Keyring {
   countCached(): number;
   /** Loads keys into the cache, so that their first calls don't have to wait for the database. */
   warm(prefixes: readonly string[]): Promise<void>;
-  /** Returns the newest keys that are neither revoked nor expired. */
   listNewest(limit: number): Promise<KeyOfProject[]>;
   /** Issues a pass that's valid until `endsAt`. Throws the same errors as `find`. */
   issuePass(secret: string, endsAt: number): Promise<string>;

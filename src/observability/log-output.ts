@@ -20,11 +20,9 @@ export interface LogOutputOptions {
   readonly maxBytes?: number;
   /** How long to collect lines before writing them. By default, they're written at the end of the tick. */
   readonly collectMs?: number;
-  /** Replaces `writeSync` in tests. */
   readonly writeNow?: (fd: number, bytes: Buffer) => number;
 }
 
-/** The delay before a retry if a pipe is full. */
 const fullRetryMs = 20;
 /** The delay before a retry after other errors, e.g. if the disk is full or the terminal was closed. */
 const errorRetryMs = 1_000;
@@ -40,7 +38,6 @@ export function createLogOutput({ fd, maxBytes = 8 * 1024 * 1024, collectMs = 0,
   let dropped = 0;
   let hasLines = false;
 
-  /** Writes the collected lines, and continues with those that arrive in the meantime. */
   const next = (): void => {
     rest = take();
     isBusy = rest !== null;

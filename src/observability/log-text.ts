@@ -3,7 +3,6 @@
  */
 import { asArray, asObject, type JsonObject } from '../core/json/narrow.ts';
 
-/** Formats a JSON line of the logger, which has already redacted any secrets. */
 export function toLogText(line: string): string {
   const { level, time, msg, err, ...fields } = asObject(JSON.parse(line));
   const clock = new Date(String(time)).toLocaleTimeString('en-GB');
@@ -16,7 +15,6 @@ function formatValue(value: unknown): string {
   return typeof value === 'string' && /^[\w./:@+-]+$/.test(value) ? value : printable(JSON.stringify(value));
 }
 
-/** Writes the message, the stack frames and the causes on separate lines. */
 function describeError(error: unknown, indent: string): string {
   if (typeof error !== 'object' || error === null) return `${indent}${formatValue(error)}\n`;
   const { name, message, stack, cause, errors, ...others }: JsonObject = asObject(error);

@@ -26,7 +26,6 @@ export interface LoggerOptions {
   /** Defaults to JSON. */
   readonly format?: LogFormat;
   readonly destination?: { write(line: string): void };
-  /** The slot of this process in its cluster, which is part of every line. */
   readonly process?: number;
 }
 

@@ -9,9 +9,7 @@ export const spanNames = {
   recall: 'search_memory',
   journalOpen: 'journal open',
   journalSettle: 'journal settle',
-  /** The span for storing a batch of calls, with a link to each sampled call. */
   drain: 'journal drain',
-  /** The span for storing a single call, with a link to the batch. */
   store: 'store call',
   /** The next three names are followed by the name of the workflow or activity. */
   outbox: 'outbox',

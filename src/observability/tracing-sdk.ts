@@ -10,7 +10,6 @@ export interface TracingSettings {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
-  /** Attributes of the process, including `service.name`. */
   readonly resource: Readonly<Record<string, string>>;
 }
 
@@ -66,7 +65,6 @@ function createSampler(decisions: typeof SamplingDecision): Sampler {
   };
 }
 
-/** Logs when the collector becomes unavailable, and when it's back. */
 function withOutageLog(exporter: SpanExporter, logger: Logger): SpanExporter {
   let isFailing = false;
   return {

@@ -34,12 +34,10 @@ export function activeTraceId(): string | undefined {
   return trace.getActiveSpan()?.spanContext().traceId;
 }
 
-/** Returns the log field for the trace of a stored `traceparent`. */
 export function traceField(traceparent: string | undefined): { readonly trace?: string | undefined } {
   return traceparent === undefined ? {} : { trace: trace.getSpanContext(toContext(traceparent))?.traceId };
 }
 
-/** Sets a gateway error code on the active span, if there is one. */
 export function recordErrorCode(code: string): void {
   trace.getActiveSpan()?.setAttribute(attributes.errorType, code);
 }

@@ -17,7 +17,6 @@ export interface ApplicationCeiling {
   readonly window: ApplicationWindow;
 }
 
-/** Tiers of the application, which override tiers of the project with the same name. */
 export interface ApplicationSettings extends TierSettings {
   readonly ceilings: { readonly calls: ApplicationCeiling; readonly cost: ApplicationCeiling };
 }
@@ -32,7 +31,6 @@ const window = z.enum(['day', 'month', 'total']).describe('window of the ceiling
 const ceilings = { calls, cost };
 const windows = { calls: window, cost: window };
 
-/** The body of `PUT …/applications/{source}`. */
 export const applicationInput = z
   .strictObject({
     ceilings: z.strictObject(ceilings).partial(),

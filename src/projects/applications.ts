@@ -42,7 +42,6 @@ export interface Applications {
 export interface ApplicationsOptions {
   readonly database: Database;
   readonly clock: Clock;
-  /** NOTIFY channel for the ids of changed projects. */
   readonly channel: string;
   readonly onChange: (projectId: string) => void;
 }
@@ -130,7 +129,6 @@ export function toApplicationJson({ source, settings, createdAt, updatedAt }: Ap
   };
 }
 
-/** Subquery for all applications of a project, as a JSON object of settings by application. */
 export const applicationsSubquery = `(select coalesce(jsonb_object_agg(a.source, a.settings), '{}') from applications a where a.project_id = projects.id)`;
 
 export function parseApplications(bySource: Readonly<Record<string, unknown>>): ReadonlyMap<string, ApplicationSettings> {

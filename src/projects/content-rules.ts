@@ -34,13 +34,11 @@ export interface ContentRules {
 export interface ContentRulesOptions {
   readonly database: Database;
   readonly clock: Clock;
-  /** NOTIFY channel for the ids of changed projects. */
   readonly channel: string;
   readonly onChange: (projectId: string) => void;
 }
 
 export function createContentRules({ database, clock, channel, onChange }: ContentRulesOptions): ContentRules {
-  /** Passes the current rules to `change` and stores the result. */
   const update = async <Result>(
     projectId: string,
     change: (current: readonly ContentRule[]) => { readonly rules: readonly ContentRule[]; readonly result: Result },

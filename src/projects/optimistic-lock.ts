@@ -5,7 +5,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { gatewayError } from '../core/errors.ts';
 
-/** Settings as an editor has read them. Can be incomplete. */
 export type ReadSettings = Readonly<Record<string, unknown>>;
 
 /**

@@ -10,9 +10,7 @@ import { storedTierFields, type TierSettings, tierFields, toTierSets, toTierSett
 export interface ProjectSettings extends TierSettings {
   /** The only providers that the project may use. Null for all providers, and an empty list for none. */
   readonly providers: readonly string[] | null;
-  /** Models and providers to try only after all others. */
   readonly retired: readonly string[];
-  /** Tags that every provider for the project's calls has to have. */
   readonly requiredTags: readonly string[];
   /** Turns catalog fill on or off. Null to use the setting in gateway.yaml. */
   readonly catalogFill: boolean | null;
@@ -68,7 +66,6 @@ const fields = {
   time_zone: timeZone.describe('IANA name of the time zone in which the console splits days'),
 };
 
-/** The body of `PUT /provision/teams/{project}`. */
 export const projectInput = z.strictObject({ ...fields, name: z.string().trim().min(1).max(200), cache: cache.partial() }).partial();
 
 const storedSettings = z.object({

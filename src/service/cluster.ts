@@ -285,7 +285,6 @@ function sendMessage({ process: child }: Worker, message: ParentMessage): void {
   if (child.connected) child.send(message, () => undefined);
 }
 
-/** Waits for a stopping process to exit, and kills it after the timeout. */
 async function waitForExit({ worker, exited }: ApiProcess, timeoutMs: number): Promise<void> {
   const timer = setTimeout(() => worker.process.kill('SIGKILL'), timeoutMs);
   await exited;

@@ -121,7 +121,6 @@ export function formatStatus(status: string): string {
   return `\n  Memory search   ${status}\n\n`;
 }
 
-/** Describes how memory is searched, for the banner. `status` is the result of `takeStatus`. */
 export function describeMemorySearch({ localEmbedder, tiers }: Config, status: string | null): string {
   const [model] = tiers['memory-embed'] ?? tiers.embed ?? [];
   if (model === undefined) return 'by text only: no embeddings are configured';

@@ -33,7 +33,6 @@ export async function migrateSchema(database: Database): Promise<{ applied: numb
   }
 }
 
-/** A schema check that is repeated until the database responds. */
 export interface SchemaCheck {
   isVerified(): boolean;
   /** Resolves when the schema is verified or the signal is aborted. Throws StartError. */

@@ -11,7 +11,6 @@ export interface ServiceHost {
   /** True if a person reads what we `write`. Otherwise, the output might end up in a log. */
   readonly isTerminal: boolean;
   readonly writeError: (text: string) => void;
-  /** Aborted when the process is asked to stop. */
   readonly stopping: AbortSignal;
   readonly onReload: (reload: () => void) => void;
   /** Null unless this is an API process of a cluster. */

@@ -249,7 +249,6 @@ function createConfigCompleter({
     complete(config, (await embedder?.endpointFor(config)) ?? null, role === 'start' ? await vendor.urlFor(config) : null);
 }
 
-/** Publishes the address of the running service for commands. */
 async function publishServiceAddress(dataDir: string, url: string, started: Started): Promise<void> {
   const stop = await wrapStartError(`cannot write ${dataDir}/addresses`, publishAddress(dataDir, url));
   started.push({ name: 'address file', timeoutMs: 1_000, stop });

@@ -9,7 +9,6 @@ import { attemptErrorSql } from './attempt-errors.ts';
 export interface ListOptions {
   /** From 1 to 1,000. Defaults to 100. */
   readonly limit?: number | undefined;
-  /** Only lists calls older than the one with this UUID. */
   readonly before?: string | null | undefined;
   readonly taskId?: string | null | undefined;
   readonly source?: string | null | undefined;

@@ -119,7 +119,6 @@ const allTokens = 'tokens_input + tokens_cached_input + tokens_cache_write + tok
 const usageSums = `sum(cost_nanos)::bigint as cost, sum(${allTokens})::bigint as tokens, sum(calls)::bigint as calls`;
 const largestFirst = `group by name having sum(calls) <> 0 order by cost desc, name limit ${maxGroups}`;
 
-/** Calls of the month that aren't in any rollup yet. */
 const unfilledTasks = `from calls
      where project_id = $1::uuid and id >= $4::uuid and id < least($5::uuid, (select filled_from from usage_rollup_fill)) and not in_rollups`;
 

@@ -39,7 +39,6 @@ export const repriceInput = z.strictObject({
 });
 
 export interface RepriceInput {
-  /** Reprices calls that started from this time on (inclusive). */
   readonly from: number;
   readonly to: number;
   /** A project slug, or null for all projects. */

@@ -30,11 +30,9 @@ export interface RepriceReceipt {
   readonly prices_corrected: readonly string[];
   readonly calls: number;
   readonly calls_changed: number;
-  /** How many of the changed calls had an unknown cost before. */
   readonly calls_newly_priced: number;
   readonly attempts_changed: number;
   readonly counters_changed: number;
-  /** How many calls kept their cost, by reason. */
   readonly left: Readonly<Record<SkipReason, number>>;
   readonly difference: number;
 }

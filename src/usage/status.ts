@@ -31,9 +31,7 @@ export interface StatusInput {
 }
 
 export interface CounterUsage {
-  /** The usage of settled calls in calls, tokens or nano-dollars. */
   readonly used: number;
-  /** The sum of the upper bounds that are reserved for running calls. */
   readonly reserved: number;
 }
 

@@ -34,7 +34,6 @@ export type Measure = Exclude<keyof typeof callMeasures, Histogram>;
 export interface Addends {
   /** The kind of rows in `from`: stored sums, call rows, or attempts joined to their calls `c`. */
   readonly row: 'stored' | 'c' | 'a';
-  /** The SQL expression for the name of a row's group. */
   readonly name: string;
   readonly from: string;
   readonly where: string;

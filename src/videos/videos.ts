@@ -116,14 +116,12 @@ export function createVideos({ database, correctCalls }: VideosDeps) {
     findByFile: (projectId: string, fileKey: string) =>
       findVideo(`where file_keys @> array[$2::text] ${ownProjectFirst}`, [projectId, fileKey]),
 
-    /** Call this if the vendor is still working on the video. */
     async recordPoll(callId: string, polledAt: number): Promise<void> {
       await mapUnavailable(
         database.query('update videos set polled_at = $2::timestamptz where call_id = $1::uuid', [callId, new Date(polledAt)]),
       );
     },
 
-    /** Settles the video and its call, unless that has already been done. */
     settle: (video: Video, result: VideoResult, settledAt: number): Promise<void> =>
       mapUnavailable(
         database.transaction(async (tx) => {

@@ -13,7 +13,6 @@ interface AccountView {
   readonly person: PersonRecord;
   readonly sessions: readonly SessionRecord[];
   readonly tokens: readonly PersonalToken[];
-  /** The person's input if a form of the page was just rejected. */
   readonly rejected: SubmittedForm | null;
 }
 

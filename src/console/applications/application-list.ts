@@ -106,7 +106,6 @@ export function applicationPath(context: ConsoleContext, source: string): string
   return `${projectPath(context, '/applications/application')}?${new URLSearchParams({ name: source })}`;
 }
 
-/** Links to the application's calls in the period of the list. */
 export function callsPath(context: ConsoleContext, source: string): string {
   return `${projectPath(context, '/calls')}?${new URLSearchParams({ source, range: recentRange })}`;
 }

@@ -221,7 +221,6 @@ async function parseFilter(
   };
 }
 
-/** Returns the start of a date, or of the day `offset` days later. */
 function dayOf(name: string, text: string | null, zone: string, offset: number): number | undefined {
   if (text === null || text === '') return undefined;
   const [year = 0, month = 0, day = 0] = /^(\d{4})-(\d\d)-(\d\d)$/.exec(text)?.slice(1).map(Number) ?? [];

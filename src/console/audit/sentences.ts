@@ -9,7 +9,6 @@ export interface SentenceView {
   readonly names: ReadonlyMap<string, string>;
   /** The beginning of each memory in the entries, by `memoryKey`. Deleted memories are missing. */
   readonly memories: ReadonlyMap<string, string>;
-  /** Deployment admins also get links to pages of the deployment. */
   readonly isAdmin: boolean;
 }
 

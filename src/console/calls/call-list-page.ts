@@ -126,7 +126,6 @@ function summaryOf(context: ConsoleContext, { calls, errors, costNanos, unpriced
   }</p>`;
 }
 
-/** Links to start and pause live updates, and to refresh the page without JavaScript. */
 function liveControls(context: ConsoleContext, isLive: boolean): Html {
   const refresh = html`<a class="button plain" href="${withQuery(context, { [pageParameter]: null })}">Refresh</a>`;
   if (!isLive) return html`${refresh}<a class="button" href="${withQuery(context, { live: 1, [pageParameter]: null })}">Go live</a>`;

@@ -39,7 +39,6 @@ ${curlOf(context, call, text)}`;
   return section('Prompt and response', html`<div class="stack">${content}</div>`, { actions, id: 'text' });
 }
 
-/** A link that changes what the section shows. With JavaScript, only the section is reloaded. */
 function replacing(context: ConsoleContext, changes: Readonly<Record<string, number | null>>, label: string): Html {
   const href = withQuery(context, changes);
   return html`<a class="button" href="${href}#text" hx-get="${href}" hx-select="#text" hx-target="#text" hx-swap="outerHTML">${label}</a>`;

@@ -8,7 +8,6 @@ import { shellQuote } from '../frame/values.ts';
 
 export interface RebuiltRequest {
   readonly body: Readonly<Record<string, unknown>>;
-  /** True if a part of the original request is missing. */
   readonly isPartial: boolean;
 }
 

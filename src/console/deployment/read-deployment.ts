@@ -116,7 +116,6 @@ export interface NamedComparison extends Compared {
   readonly name: string | null;
 }
 
-/** Returns the people with the highest spend in the playground. */
 export async function readPeople(
   { analytics, findNames }: DeploymentDeps,
   projectIds: readonly string[],
@@ -197,7 +196,6 @@ export async function readOwnCalls(
   return own ?? noDeploymentFigures;
 }
 
-/** Reads the spend over time of the projects with the highest spend. */
 export function readChart(
   { analytics }: DeploymentDeps,
   projectIds: readonly string[],

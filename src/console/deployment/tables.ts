@@ -62,7 +62,6 @@ function footerOf(label: string, { current, previous }: Compared, emptyCells: nu
   ];
 }
 
-/** Links to a page of the project for the same period. */
 export function projectHref(
   context: ConsoleContext,
   slug: string,

@@ -43,9 +43,7 @@ export interface KnownEndUser {
   readonly isStored: boolean;
   readonly calls: SubjectCalls;
   readonly counts: SubjectCounts;
-  /** The profile that learning has written about the end user. */
   readonly page: StoredPage | null;
-  /** When the first conversation started, and when there was last any activity. */
   readonly times: SeenTimes | null;
   readonly pinned: readonly Item[];
   readonly items: readonly Item[];
@@ -79,7 +77,6 @@ ${newest(context, known)}`;
   };
 }
 
-/** The page of an end user of whom only the hash is known. */
 export function unnamedPage(context: ConsoleContext, sha256: string, calls: SubjectCalls): PageContent {
   const content = html`${notice('Calls only contain the SHA-256 of an end user’s id, and the latest ones have no stored text that names it. If you know the id, search for it to see what memory knows about this end user.')}
 ${stats(callStats(context, calls, sha256))}

@@ -12,7 +12,6 @@ import type { EndUserDeps } from './deps.ts';
 import { endUserPage, type KnownEndUser, unnamedPage } from './end-user-page.ts';
 import { listPage } from './list-page.ts';
 
-/** How many of the newest memories, conversations and facts to show. */
 const shown = 5;
 
 export function createEndUserRoutes(deps: EndUserDeps): readonly ConsoleRoute[] {

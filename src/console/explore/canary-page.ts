@@ -12,7 +12,6 @@ import type { ConsoleContext, PageResult } from '../frame/route.ts';
 import { orTooMany, rowLimit, tooManyCalls } from '../frame/row-limit.ts';
 import { rangePicker, rangeQuery } from '../frame/time-range.ts';
 
-/** A canary in the configuration. `share` is the fraction of calls that try it. */
 export interface CanaryOfTier {
   readonly tier: string;
   readonly model: string;
@@ -24,7 +23,6 @@ export interface CanaryPageDeps {
   readonly canaries: () => readonly CanaryOfTier[];
 }
 
-/** `control` stands for the tier's calls that don't try the canary. */
 type Side = 'canary' | 'control';
 
 const costly = ['latency', 'firstChunk', 'failovers'] as const;

@@ -43,7 +43,6 @@ export async function runSubmitted(
   await responder.send(response, result, visit, visited);
 }
 
-/** The audit row is written before the action runs, and completed afterwards. */
 async function runAction(
   route: ActionRoute,
   context: ConsoleContext,

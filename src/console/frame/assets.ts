@@ -10,7 +10,6 @@ import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 export interface Asset {
   readonly href: string;
   readonly contentType: string;
-  /** Returns the body in the best encoding that the browser accepts. */
   encode(acceptEncoding: string | undefined): { readonly body: Buffer; readonly encoding: 'br' | 'gzip' | null };
 }
 

@@ -10,12 +10,10 @@ export type FindNames = (ids: readonly string[]) => Promise<ReadonlyMap<string, 
 const personPrefix = 'person:';
 const keyPrefix = 'key:';
 
-/** Returns the author to store for changes by this person. */
 export function authorOf({ person }: { readonly person: { readonly id: string } }): string {
   return `${personPrefix}${person.id}`;
 }
 
-/** Looks up the names of all authors that are people. */
 export function findAuthors(findNames: FindNames, authors: readonly string[]): Promise<ReadonlyMap<string, string>> {
   const ids = authors.flatMap((author) => (author.startsWith(personPrefix) ? [author.slice(personPrefix.length)] : []));
   return findNames([...new Set(ids)].filter(isUuid));

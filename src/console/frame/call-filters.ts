@@ -173,7 +173,6 @@ function inverseLink(context: Pick<ConsoleContext, 'url'>, name: string, value: 
   return html`<a href="${href}">${label}<span class="hidden"> (${labels[inverse]} ${value})</span></a>`;
 }
 
-/** Returns the filters as query parameters, for links to other views. */
 export function filterQuery({ own, ...filter }: CallFilter): Record<string, string> {
   if (own === 'show') return { ...filterQuery(filter), own };
   return Object.fromEntries(Object.entries(filter).filter((entry): entry is [string, string] => entry[1] !== undefined));

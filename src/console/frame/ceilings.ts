@@ -8,7 +8,6 @@ import { numberOrNull } from './form-values.ts';
 import { type Html, html } from './html.ts';
 import { formatCompact, formatCount, formatUsd } from './values.ts';
 
-/** The usage of a limited ceiling in its current window. */
 export interface CeilingUse {
   readonly name: CeilingName;
   readonly limit: number;
@@ -25,7 +24,6 @@ const windowLabels: Readonly<Record<WindowKind, string>> = {
   total: 'in total',
 };
 
-/** Lists the counters of all limited ceilings in their windows at the time `now`. */
 export function countersOf(
   holder: Pick<CounterKey, 'projectId' | 'scope' | 'scopeId'>,
   ceilings: Partial<Readonly<Record<CeilingName, Ceiling>>>,
@@ -78,7 +76,6 @@ export function describeCeiling(name: CeilingName, { limit, window }: Ceiling): 
 interface CeilingFieldsOptions {
   readonly form: URLSearchParams;
   readonly errors: FieldErrors;
-  /** True to include ceilings per minute, which only keys have. */
   readonly withRates: boolean;
 }
 

@@ -7,7 +7,6 @@ const maxLabels = 6;
 const seriesColours = 8;
 
 export interface Bucket {
-  /** The label in tooltips and the table, such as `2026-11-22`. */
   readonly label: string;
   /** A shorter label for the axis, such as `22 Nov`. Defaults to `label`. */
   readonly axisLabel?: string;
@@ -19,21 +18,18 @@ export interface Bucket {
 export interface Series {
   readonly name: string;
   readonly href?: string;
-  /** A colour that overrides the one for the series' position. */
   readonly tone?: 'bad';
 }
 
 export interface ChartOptions {
   readonly title: string;
   readonly hideTitle?: boolean;
-  /** The time zone of the buckets, which is shown below the chart. */
   readonly zone?: string;
   readonly series: readonly Series[];
   readonly buckets: readonly Bucket[];
   readonly format: (value: number) => string;
   /** True to keep fractions off the axis, e.g. for counts. */
   readonly wholeNumbers?: boolean;
-  /** The heading of the table's first column, such as `Day`. */
   readonly bucketName?: string;
 }
 
@@ -68,7 +64,6 @@ export function yTicks(largest: number, wholeNumbers = false): { ticks: number[]
   return { ticks: Array.from({ length: count }, (_, index) => (index + 1) * step), max: count * step };
 }
 
-/** Renders at most six evenly spaced labels, each below its bucket. */
 export function xLabels(buckets: readonly Bucket[], align: 'middle'): Html {
   const every = Math.ceil(buckets.length / maxLabels);
   const step = 100 / buckets.length;

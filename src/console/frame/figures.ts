@@ -6,7 +6,6 @@ export interface Stat {
   readonly value: Html | string;
   /** Links to the things that were counted, e.g. a list of calls. */
   readonly href?: string;
-  /** A line below the figure, which says what is counted or for which period. */
   readonly hint?: Html | string;
   /** The change since the previous period, e.g. 0.12 for 12% more. `good` determines the colour. */
   readonly delta?: { readonly share: number; readonly good: boolean | null };
@@ -29,7 +28,6 @@ function deltaBadge({ share, good }: NonNullable<Stat['delta']>): Html {
   return html` <span class="delta ${tone}"><span aria-hidden="true">${percent === 0 ? '±' : share > 0 ? '↑' : '↓'}</span><span class="hidden">${direction} </span>${percent}%</span>`;
 }
 
-/** Renders a section with a heading and optional links to its right. */
 export function section(
   title: string,
   content: Html | readonly Html[],

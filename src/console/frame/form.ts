@@ -11,7 +11,6 @@ export interface FormOptions {
   readonly submit: string;
   readonly danger?: boolean;
   readonly cancelHref?: string;
-  /** A label for screen readers, for forms without a heading. */
   readonly label?: string;
 }
 
@@ -49,7 +48,6 @@ export function actionButton({ context, action, label, values = {}, danger = fal
 
 export interface ConfirmationOptions extends FormOptions {
   readonly confirmation: string;
-  /** Explains what's going to happen, and that it can't be undone. */
   readonly text: Html | string;
 }
 
@@ -157,7 +155,6 @@ ${value}</textarea>`,
 export interface Option {
   readonly value: string;
   readonly label: string;
-  /** The heading under which options of the same group are listed. */
   readonly group?: string;
 }
 

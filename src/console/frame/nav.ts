@@ -1,5 +1,3 @@
-/** Builds the navigation from the registered pages that the person may open. */
-
 import { isUuid } from '../../core/ids.ts';
 import type { Role } from '../../people/person.ts';
 import { endUsersPath } from './end-user.ts';

@@ -39,7 +39,6 @@ export function filterForm(
   }</div></form>`;
 }
 
-/** Narrow screens fold filter forms that have more fields than this. */
 const maxUnfolded = 2;
 
 /** Attributes for a filter form that's hidden on narrow screens until somebody presses `filtersButton`. */

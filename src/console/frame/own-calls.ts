@@ -21,7 +21,6 @@ type FigureReader = Pick<Analytics, 'figures'>;
 
 export interface ReportedFigures {
   readonly report: FiguresReport | TooManyCalls;
-  /** True if the figures include the gateway's own calls although they should be hidden. */
   readonly hasOwn: boolean;
 }
 

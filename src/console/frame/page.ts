@@ -16,9 +16,7 @@ export interface Frame {
   readonly path: string;
   readonly csrfToken: string;
   readonly nav: readonly NavGroup[];
-  /** The project of the page, or the one that the person visited last. */
   readonly project: { readonly slug: string; readonly name: string } | null;
-  /** The projects to choose from. Each `href` leads to the same page in that project. */
   readonly projects: readonly { readonly slug: string; readonly name: string; readonly href: string }[];
   readonly notice: { readonly text: string; readonly tone: 'good' | 'bad'; readonly undo?: Undo } | null;
 }

@@ -2,7 +2,6 @@
 import { defineAsset } from './assets.ts';
 import { type Html, html } from './html.ts';
 
-/** Paths of the search, below the project. `palette.js` requests the second one. */
 export const findPath = '/find';
 export const findResultsPath = `${findPath}/results`;
 

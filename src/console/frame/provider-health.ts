@@ -16,7 +16,6 @@ export interface ProviderHealth {
   readonly breakers: readonly OpenBreaker[];
 }
 
-/** Resolves with a function that returns the health of a provider by its name. */
 export type ReadHealth = (now: number) => Promise<(provider: string) => ProviderHealth>;
 
 const healthMs = 15 * minuteMs;

@@ -47,7 +47,6 @@ export interface ActionRoute extends RouteBase {
    * there's nothing to audit.
    */
   readonly action: string | null;
-  /** The maximum size of the form. Defaults to 1 MiB. */
   readonly maxBytes?: number;
   /** Throws a GatewayError if the input is invalid. If there's an `invalidForm`, it then shows the form again. */
   handle(context: ConsoleContext, form: URLSearchParams): Promise<ActionResult>;
@@ -78,7 +77,6 @@ export interface ConsoleContext {
   readonly visitor: Session | null;
   /** The project in the URL. Throws on routes with access `person`, `admin` or `anyone`, because they have none. */
   readonly project: Project;
-  /** The person's role in `project`. Deployment admins are owners of every project. */
   readonly role: Role;
   /** The requested URL, with filters and paging in its query. */
   readonly url: URL;
@@ -90,7 +88,6 @@ export interface ConsoleContext {
    * project. Every chart and export should mention it.
    */
   readonly zone: string;
-  /** `form()` adds the CSRF token to every form as a hidden field. */
   readonly csrfToken: string;
   readonly now: number;
   /** The client's network address (see `src/http/client-address.ts` for proxies). */
@@ -126,7 +123,6 @@ export type PageResult =
       readonly header: readonly string[];
       readonly rows: CsvRows;
     }
-  /** A part of a page, which htmx puts into the current page. */
   | { readonly kind: 'fragment'; readonly content: Html }
   | { readonly kind: 'download'; readonly fileName: string; readonly contentType: string; readonly body: string }
   /** `to` is a path on this site, or with `external` the URL of another site, e.g. of an identity provider. */
@@ -142,7 +138,6 @@ export type CsvRows = AsyncIterable<readonly CsvValue[]> | Iterable<readonly Csv
 
 export type CsvValue = string | number | bigint | boolean | null;
 
-/** Reverts the action that has just run, with a button next to the notice. */
 export interface Undo {
   readonly action: string;
   readonly values?: Readonly<Record<string, string>>;

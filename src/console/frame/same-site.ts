@@ -60,7 +60,6 @@ export function isSecure(request: IncomingMessage): boolean {
   return 'encrypted' in request.socket || firstOf(request.headers['x-forwarded-proto']) === 'https';
 }
 
-/** Returns the scheme and host that the browser uses. */
 export function originOf(request: IncomingMessage): string {
   const host = firstOf(request.headers['x-forwarded-host']) ?? request.headers.host ?? '';
   const origin = `${isSecure(request) ? 'https' : 'http'}://${host}`;

@@ -43,7 +43,6 @@ export function compareSettings(read: Settings, submitted: Settings): SettingsEd
   return { change: pick(submitted, names), read: pick(read, names) };
 }
 
-/** Returns the old and new value of every changed member, for the audit log. */
 export function auditOf({ change, read }: SettingsEdit): Settings {
   return Object.fromEntries(Object.entries(change).map(([name, to]) => [name, { from: read[name] ?? null, to }]));
 }
@@ -74,7 +73,6 @@ function changesNotice(lines: readonly Html[]): Html {
   );
 }
 
-/** Describes a change with one line per value, including values in nested objects. */
 function describeChange(name: string, before: unknown, after: unknown): Html[] {
   if (isObject(before) && isObject(after)) {
     const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];

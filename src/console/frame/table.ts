@@ -11,7 +11,6 @@ export interface Column<Row> {
 }
 
 export interface TableOptions<Row> {
-  /** Describes the table for screen readers. Only visible if `showCaption` is set. */
   readonly caption: string;
   readonly showCaption?: boolean;
   readonly columns: readonly Column<Row>[];
@@ -20,7 +19,6 @@ export interface TableOptions<Row> {
   readonly empty?: Html | string;
   /** Turns the first cell into a link that covers the row. Undefined for rows without a link. */
   readonly rowHref?: (row: Row) => string | undefined;
-  /** The cells of the last row, which contains the totals. */
   readonly footer?: readonly (Html | string | number | null)[];
 }
 

@@ -14,7 +14,6 @@ import { type Html, html } from './html.ts';
 import { sentence } from './values.ts';
 
 export interface SubmittedTiers extends SubmittedForm {
-  /** Mistakes and warnings of the change. Warnings have to be confirmed. */
   readonly findings?: RoutingFindings;
 }
 

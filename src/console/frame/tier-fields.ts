@@ -117,7 +117,6 @@ function inheritedSection({ arrangePath, inherited, scope }: TierFieldsOptions, 
   )}</ul></div>`;
 }
 
-/** A tier as entered. Some of its `models` may be empty. */
 export interface TierRow {
   readonly tier: string;
   readonly models: readonly string[];

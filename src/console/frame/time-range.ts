@@ -42,7 +42,6 @@ export function describePeriod({ from, to }: Period, zone: string): string {
   return first === last ? first : `${first} to ${last}`;
 }
 
-/** Returns the range as query parameters, for links to other views. */
 export function rangeQuery({ url }: Pick<ConsoleContext, 'url'>): Record<string, string> {
   return Object.fromEntries(
     rangeParameters.flatMap((name) => {
@@ -56,7 +55,6 @@ export function periodQuery({ from, to }: Period, zone: string): Record<string, 
   return { from: formatLocal(zone, from), to: inclusiveEnd(to, zone) };
 }
 
-/** Returns the query for the seven days around a time. */
 export function weekAround(at: number, zone: string): Record<string, string> {
   const day = startOf('day', zone, at);
   return periodQuery({ from: addDays(zone, day, -3), to: addDays(zone, day, 4) }, zone);
@@ -87,7 +85,6 @@ export function unitStart(zone: string, at: number): string {
 
 const axisFormats = new Map<string, Intl.DateTimeFormat>();
 
-/** Returns a full label for a unit, and one for the axis. */
 export function unitLabels(unit: CalendarUnit, zone: string, at: number): { readonly label: string; readonly axisLabel: string } {
   const minute = formatTimeIn(at, zone, 'minute');
   if (unit === 'minute' || unit === 'hour')

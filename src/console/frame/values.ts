@@ -37,12 +37,10 @@ export function totalUsd(nanos: number | bigint | null): string {
   return amount > 0 && amount < 0.005 ? '< $0.01' : dollars.format(amount);
 }
 
-/** Like `totalUsd`, but with the exact amount as a tooltip. */
 export function total(nanos: number | bigint): Html {
   return html`<span class="num" title="${exactUsd(nanos)} USD">${totalUsd(nanos)}</span>`;
 }
 
-/** Like `formatUsd`, but with the exact amount as a tooltip. */
 export function usd(nanos: number | bigint | null): Html {
   if (nanos === null) return html`<span class="muted">${nothing}</span>`;
   return html`<span class="num" title="${exactUsd(nanos)} USD">${formatUsd(nanos)}</span>`;
@@ -89,7 +87,6 @@ export function formatCount(count: number | bigint | null): string {
   return count === null ? nothing : counts.format(count);
 }
 
-/** Formats counts as `1.2K`, for axes and cards. */
 export function formatCompact(count: number | null): string {
   return count === null ? nothing : compactCounts.format(count);
 }
@@ -125,7 +122,6 @@ export function time(at: number | Date | null, zone: string, style: TimeStyle = 
 
 const zoneFormats = new Map<string, Intl.DateTimeFormat>();
 
-/** Formats a time as `2026-11-22 14:05:09`, without the name of the zone. */
 export function formatTimeIn(at: number | Date, zone: string, style: TimeStyle = 'second'): string {
   let format = zoneFormats.get(zone);
   if (!format) {

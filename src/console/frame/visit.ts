@@ -10,7 +10,6 @@ import { csrfTokenOf, isSecure, originOf } from './same-site.ts';
 
 export interface Visit {
   readonly request: Request;
-  /** Falls back to the start page if the requested URL is invalid. */
   readonly url: URL;
   readonly isUrlValid: boolean;
   readonly now: number;
@@ -21,7 +20,6 @@ export interface Visit {
   readonly secrets: readonly [string, ...string[]];
   /** Set if the visitor has no cookie yet from which a CSRF token can be derived. */
   readonly newCookie: Cookie | null;
-  /** True if the response only replaces a part of the page (htmx). */
   readonly isPartial: boolean;
 }
 

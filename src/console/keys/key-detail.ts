@@ -72,7 +72,6 @@ ${context.role === 'owner' && isActive ? ownerActions(context, record, form, err
   };
 }
 
-/** Explains what happens to calls if the key's ceilings can't be checked. */
 function outage({ project }: ConsoleContext, { onBudgetStoreDown, ceilings }: KeyRecord, deploymentPolicy: StoreDownPolicy): Html {
   const projectPolicy = project.settings.onBudgetStoreDown;
   const policy = onBudgetStoreDown ?? projectPolicy ?? deploymentPolicy;
@@ -92,7 +91,6 @@ function models({ models }: KeyRecord, states: ReadonlyMap<string, KeyModelState
     : html`<ul class="bare">${models.map((model) => html`<li><code>${model}</code> ${modelBadge(states.get(model))}</li>`)}</ul>`;
 }
 
-/** Returns a badge if the name is unknown or not in the catalog. */
 function modelBadge(state: KeyModelState = 'known'): Html | string {
   if (state === 'unknown') return badge('neither a tier nor a model', 'bad');
   if (state === 'not_allowed') return badge('provider not allowed', 'bad');

@@ -34,7 +34,6 @@ interface NewKeyOptions {
   readonly edited?: { readonly record: KeyRecord; readonly read: Settings; readonly notice: Html | '' };
 }
 
-/** The form for a new key, or for the one in `edited`. */
 export function newKeyPage(context: ConsoleContext, form: URLSearchParams, options: NewKeyOptions): PageContent {
   const { onBudgetStoreDown, errors, edited } = options;
   const filled = fillFields(form, errors);
@@ -101,7 +100,6 @@ export function newKeyPage(context: ConsoleContext, form: URLSearchParams, optio
   };
 }
 
-/** The form for an existing key, with the person's input if it was rejected. */
 export function editKeyPage(
   context: ConsoleContext,
   record: KeyRecord,

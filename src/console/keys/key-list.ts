@@ -102,14 +102,12 @@ function keyTable(keys: readonly UsedKey[], context: ConsoleContext): Html {
   });
 }
 
-/** Shows the key's recent spend and links to the calls. */
 export function spendLink(context: ConsoleContext, { record, recent }: UsedKey): Html {
   if (recent.calls === 0) return html`<span class="muted">No calls</span>`;
   const href = projectPath(context, '/calls', { key: record.prefix, range: recentRange });
   return html`<a href="${href}">${usd(recent.costNanos)}</a>`;
 }
 
-/** Links to the latest failed call, with its error and time. */
 export function lastErrorLink(context: ConsoleContext, { lastError }: UsedKey): Html {
   if (lastError === null) return html`<span class="muted">None</span>`;
   const { callId, at, status, code } = lastError;

@@ -20,7 +20,6 @@ export interface KeyRoutesDeps extends KeyListDeps {
   readonly keyring: Pick<Keyring, 'change' | 'findById' | 'issue' | 'list' | 'read' | 'revoke' | 'rotate'>;
   /** The policy in gateway.yaml, for keys and projects without one. */
   readonly onBudgetStoreDown: () => StoreDownPolicy;
-  /** Looks up whether the project has each tier or model and may use it. */
   readonly modelStates: (project: Project, names: readonly string[]) => ReadonlyMap<string, KeyModelState>;
   /** Returns an issue for every name that's neither a tier nor a model, unless it's in `accepted`. */
   readonly findUnknownModels: (project: Project, names: readonly string[], accepted: readonly string[]) => readonly Issue[];

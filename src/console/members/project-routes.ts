@@ -26,7 +26,6 @@ const path = '/admin/projects';
 const url = `/console${path}`;
 const pageSize = 100;
 
-/** A project's usage in a period. The cost is in nano-dollars. */
 interface Sums {
   readonly calls: number;
   readonly errors: number;

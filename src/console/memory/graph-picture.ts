@@ -29,7 +29,6 @@ interface Format {
 }
 
 const wide: Format = { name: 'wide', width: 1_000, marginX: 90, nodeRadius: 70, passes: 1, maxLabelLength: 26, maxLabelledArrows: 12 };
-/** The picture for phones, on which the wide one would be too small to read. */
 const narrow: Format = { name: 'narrow', width: 360, marginX: 58, nodeRadius: 52, passes: 3, maxLabelLength: 17, maxLabelledArrows: 4 };
 const marginY = 40;
 

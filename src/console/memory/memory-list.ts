@@ -30,7 +30,6 @@ import { kindLabels, memoryPath, originNames, ratingsLabel, stateBadges, styles,
 
 export interface MemoryListDeps {
   readonly queries: Queries;
-  /** Runs the search of `POST /v1/memory/search` on behalf of the project. */
   readonly search: (projectId: string, request: SearchRequest) => Promise<SearchResult>;
   readonly findNames: FindNames;
 }

@@ -12,7 +12,6 @@ import { shorten } from '../frame/values.ts';
 import { memoryPath, stateBadges, styles, subjectLabel } from './item-view.ts';
 
 export interface RecallPageDeps {
-  /** The dry run of `POST /v1/memory/recall` for the project. */
   readonly explainRecall: (projectId: string, request: DryRunRequest) => Promise<RecallExplanation>;
 }
 

@@ -13,7 +13,6 @@ import { amountOf } from '../frame/window-counters.ts';
 
 export interface CeilingUse {
   readonly counter: LimitedCounter;
-  /** The name of the key, application or project with the ceiling. */
   readonly holder: string;
   /** The usage of settled calls. Null if there hasn't been a call since the ceiling was set. */
   readonly used: number | null;

@@ -12,15 +12,12 @@ import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import { type ConsoleContext, type ConsoleRoute, get } from '../frame/route.ts';
 
-/** Tells which of the first steps a project has completed. */
 export interface ProjectSetup {
   readonly providers: readonly string[];
   readonly hasDemo: boolean;
-  /** Tiers with at least one usable chat model. */
   readonly tiers: readonly string[];
   readonly keys: number;
   readonly calls: number;
-  /** The number of calls with more than one attempt. */
   readonly failovers: number;
   readonly hasMemories: boolean;
 }
@@ -45,7 +42,6 @@ export function createGettingStartedRoutes(deps: GettingStartedDeps): readonly C
   ];
 }
 
-/** Shown instead of the overview if the project has no calls. */
 export async function emptyProject(deps: GettingStartedDeps, context: ConsoleContext): Promise<Html> {
   const steps = await readSteps(deps, context);
   return html`<p class="lead">No calls in ${context.project.name} yet. Spend, latency and errors appear here with the first one. ${progressOf(steps)}</p>${stepList(steps)}`;

@@ -43,7 +43,6 @@ export interface OverviewDeps extends CeilingsDeps, GettingStartedDeps {
   readonly analytics: Analytics;
   readonly readBreakers: ReadBreakers;
   readonly readHealth: ReadHealth;
-  /** Returns the names of the project's circuit breakers, one for each provider or pool member. */
   readonly breakersOf: (project: Project) => readonly string[];
 }
 

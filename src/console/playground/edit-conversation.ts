@@ -42,7 +42,6 @@ function readResponse(fields: URLSearchParams, index: number): PlaygroundTurn[] 
   return [{ role: 'assistant', text, images: [], toolCalls, toolCallId: '' }, ...results];
 }
 
-/** Returns the turn that the button adds. Usually, user and assistant alternate. */
 function nextTurn(turns: readonly PlaygroundTurn[]): PlaygroundTurn {
   return turns.at(-1)?.role === 'user' ? { role: 'assistant', text: '', images: [], toolCalls: [], toolCallId: '' } : userTurn('', []);
 }

@@ -5,7 +5,6 @@ import type { PlaygroundPrompt, PlaygroundToolCall, PlaygroundTurn } from '../..
 
 export interface PlaygroundInput {
   readonly model: string;
-  /** The second model in a comparison. Empty if people only try one. */
   readonly other: string;
   readonly system: string;
   readonly turns: readonly PlaygroundTurn[];

@@ -32,7 +32,6 @@
     if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) form.requestSubmit();
   });
 
-  /** Reads the form without the responses that are already on the page. */
   function readFields() {
     const fields = new URLSearchParams(new FormData(form));
     for (const name of ['answer_text', 'answer_calls']) fields.delete(name);
@@ -95,7 +94,6 @@
     }
   }
 
-  /** Puts the response into hidden fields, which are submitted if the conversation continues. */
   function keepAnswer(card, text) {
     const field = card.querySelector('[name="answer_text"]');
     field.value = text;

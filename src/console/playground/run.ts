@@ -30,7 +30,6 @@ export interface RunEnd {
   /** Null if the call succeeded. */
   readonly error: string | null;
   readonly figures: readonly (readonly [label: string, value: string])[];
-  /** Links to the call, and to memories that recall has put into its prompt. */
   readonly links: readonly (readonly [label: string, href: string])[];
 }
 

@@ -14,9 +14,7 @@ import type { ConsoleContext, PageContent } from '../frame/route.ts';
 import { type PricedModel, priceColumns } from './price-columns.ts';
 import { pricesPath } from './price-list.ts';
 
-/** The converted rows, and the entries that couldn't be converted. */
 export interface ConvertedPrices {
-  /** Rows by `<provider>/<model>`, as in gateway.yaml. */
   readonly models: Readonly<Record<string, JsonObject>>;
   readonly skipped: readonly { readonly entry: string; readonly reason: string }[];
   /** The number of ignored entries, for vendors that none of the providers uses. */

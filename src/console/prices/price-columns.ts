@@ -3,7 +3,6 @@ import { badge, type Column, usd } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import type { CsvValue } from '../frame/route.ts';
 
-/** A model of the catalog, with everything that the pages show about it. */
 export interface PricedModel extends ModelPrices {
   readonly id: string;
   readonly kind: string;

@@ -77,7 +77,6 @@ function providerOf(id: string): string {
   return id.split('/', 1)[0] ?? '';
 }
 
-/** Filters by optional text, provider and kind, and sorts by id. */
 function filterModels(models: readonly PricedModel[], query: URLSearchParams): PricedModel[] {
   const [wanted, provider, kind] = [query.get('q')?.trim().toLowerCase() ?? '', query.get('provider') ?? '', query.get('kind') ?? ''];
   return models

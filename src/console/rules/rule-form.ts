@@ -32,7 +32,6 @@ const actionOptions: readonly Option[] = [
 ];
 
 interface RuleFormOptions {
-  /** The path that the form posts to, below the project. */
   readonly action: string;
   readonly form: URLSearchParams;
   readonly errors?: FieldErrors;
@@ -86,7 +85,6 @@ export function readRule(form: URLSearchParams): Readonly<Record<string, string>
   };
 }
 
-/** The form for an existing rule, with the person's input if it was rejected. */
 export function editRuleForm(
   context: ConsoleContext,
   {

@@ -31,13 +31,11 @@ import {
 
 export interface SettingsPageDeps {
   readonly settings: Pick<MemorySettingsStore, 'read' | 'change'>;
-  /** Finds out what the rule would delete if it took effect at the time `at`. */
   readonly previewRetention: (projectId: string, rule: StricterRule, at: number) => Promise<RetentionPreview>;
   /**
    * Counts conversations that are past their deletion date, but are kept because memory hasn't learned from them yet.
    */
   readonly countKeptUnlearned: (projectId: string) => Promise<number>;
-  /** Returns false if none of the project's memory tiers has a model. */
   readonly hasMemoryModel: (projectId: string) => Promise<boolean>;
 }
 

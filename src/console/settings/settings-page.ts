@@ -181,7 +181,6 @@ ${describeDeletion(context, confirmation)}
   };
 }
 
-/** Says when the deletion begins and how many conversations it affects. */
 function describeDeletion({ zone }: ConsoleContext, { before, rule, effectiveAt, preview }: Confirmation): Html {
   const { delete_conversations_after_days: days, delete_unlearned: unlearned } = rule;
   const { conversations, closedItems, oldestTurn } = preview;

@@ -54,7 +54,6 @@ ${textField({ name: 'password', label: 'Password', type: 'password', required: t
 <div class="form-actions"><button class="button${isMain ? ' primary' : ''} block">Sign in</button></div></form>`;
 }
 
-/** Explains how to get in on a fresh installation without accounts. */
 function firstSignIn(): Html[] {
   return [
     html`<p><strong>Nobody has an account yet.</strong> On the machine of the gateway, this command prints the link for the first sign-in:</p>`,

@@ -1,5 +1,3 @@
-/** Narrows the type of parsed JSON, which is `unknown` until we've checked it. */
-
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 export function isObject(value: unknown): value is JsonObject {

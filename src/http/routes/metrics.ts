@@ -5,7 +5,6 @@ import type { Request, Response } from 'express';
 import { contentType } from '../../observability/metrics/families.ts';
 import { sendBytes } from '../error-handler.ts';
 
-/** Collects the metrics of all processes that share the port. */
 export type ReadMetrics = () => Promise<string>;
 
 export function createMetricsRoute(readMetrics: ReadMetrics) {

@@ -40,7 +40,6 @@ import {
 } from '../headers.ts';
 import { callIdHeaders, sendCallResponse, setCallId } from '../send-response.ts';
 
-/** The parts of a project that the inference routes need. */
 export interface RoutedProject {
   readonly slug: string;
   readonly settings: ProjectContext;
@@ -154,7 +153,6 @@ export function modelTooLong(model: string): Error {
 export interface CallSource {
   readonly id: string;
   readonly startedAt: number;
-  /** When the last byte of the body arrived. */
   readonly now: number;
   readonly codec: RouteCodec;
   readonly caller: Caller;
@@ -229,7 +227,6 @@ function withOutputLimit(call: Call): Call {
 }
 
 interface MemorySource extends Pick<Call, 'source' | 'hasExplicitSource'>, Pick<MemoryOptions, 'mode' | 'explicitWrite'> {
-  /** The end user in the body, if there is one. */
   readonly user: string | null;
 }
 

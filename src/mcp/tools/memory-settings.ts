@@ -28,7 +28,6 @@ export interface MemorySettingsToolDeps {
   readonly readLastChange: (projectId: string) => Promise<LastChange | null>;
   /** Changes the settings and writes an audit row. Throws `bad_request` if the change is invalid. */
   readonly changeSettings: (access: Access, projectId: string, change: Readonly<Record<string, unknown>>) => Promise<MemorySettingsChange>;
-  /** Counts what the cleanup would delete if `rule` took effect at the time `at`. */
   readonly previewRetention: (projectId: string, rule: DeletionStart['rule'], at: number) => Promise<RetentionPreview>;
   readonly clock: Clock;
 }
@@ -96,7 +95,6 @@ export function createMemorySettingsTools(deps: MemorySettingsToolDeps): readonl
 
 interface DeletionStart {
   readonly rule: Pick<PendingDeletion, 'delete_conversations_after_days' | 'delete_unlearned'>;
-  /** Absent if the rule already applies. */
   readonly effectiveAt?: string;
 }
 

@@ -32,7 +32,6 @@ export interface ToolContext {
 
 export interface ToolResult {
   readonly output: Readonly<Record<string, unknown>>;
-  /** A text for the model, which comes before the JSON output. */
   readonly summary?: string | null;
 }
 

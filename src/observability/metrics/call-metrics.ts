@@ -12,7 +12,6 @@ import { type MetricValues, type Sample, samplesBy } from './families.ts';
 import { createHistogram, type Histogram } from './histogram.ts';
 
 export interface CallMetrics {
-  /** Call this once for each settled call. */
   recordCall(call: SettledCall): void;
   recordErrorResponse(code: ErrorCode): void;
   read(): MetricValues;

@@ -21,7 +21,6 @@ export function samplesBy(label: string, values: Readonly<Record<string, number>
  */
 export type MetricValues = { readonly [Key in MetricKey]?: number | readonly Sample[] | null };
 
-/** A metric with its samples, in the JSON format of the metrics library. */
 export interface MetricFamily extends Pick<MetricDefinition, 'name' | 'help' | 'type' | 'aggregator'> {
   readonly values: readonly Sample[];
 }
@@ -45,7 +44,6 @@ function toSamples(values: number | readonly Sample[] | null | undefined): reado
   return values ?? [];
 }
 
-/** Combines the families of several processes, and formats them as text for Prometheus. */
 export function renderFamilies(ofProcesses: readonly (readonly MetricFamily[])[]): Promise<string> {
   return aggregate(ofProcesses).metrics();
 }

@@ -64,7 +64,6 @@ export interface ResponseCache {
    * were deleted.
    */
   invalidateSubject(projectId: string, subjectSha256: string): number;
-  /** For tests. `evicted` counts the entries that were deleted to stay within `maxBytes`. */
   state(): Readonly<Record<'entries' | 'bytes' | 'hits' | 'misses' | 'stored' | 'evicted', number>>;
 }
 

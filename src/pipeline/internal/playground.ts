@@ -22,7 +22,6 @@ export interface PlaygroundRequest {
   readonly id: string;
   readonly project: { readonly id: string; readonly slug: string; readonly settings: ProjectContext };
   readonly personId: string;
-  /** A tier or model name, as in the request body of an API call. */
   readonly model: string;
   readonly prompt: PlaygroundPrompt;
   readonly recalls: boolean;

@@ -67,7 +67,6 @@ interface VendorStream {
    * requested.
    */
   readonly usage?: () => Pick<MediaEnd, 'units' | 'unitsEstimated' | 'tokens'> | null;
-  /** Returns the text of the stream, for the content rules. */
   readonly texts?: () => readonly string[];
 }
 

@@ -19,7 +19,6 @@ import { toCallMetadata } from '../call/settle.ts';
 export interface MediaCallRequest {
   readonly call: MediaCall;
   readonly project: ProjectContext;
-  /** The prompts or the spoken text, which content rules have to check. */
   readonly texts: readonly string[];
   /** If the client disconnects, aborting this signal stops the evaluation of content rules. */
   readonly unsentSignal?: AbortSignal | undefined;
@@ -34,7 +33,6 @@ export interface MediaCallRequest {
   readonly estimatedTokens: Tokens;
   /** What we charge instead of `units` and `estimatedTokens` if a call is cut off before the vendor responds. */
   readonly usageWhenCut?: () => Partial<Pick<MediaCallRequest, 'units' | 'estimatedTokens'>>;
-  /** The highest number of units that the vendor could bill. Defaults to `units`. */
   readonly maxUnits?: Units;
   /** An upper bound of the output tokens. We reserve it while the call runs. */
   readonly maxOutputTokens: number;
@@ -55,7 +53,6 @@ export interface RunningMediaCall {
    * Shared between copies of a call, so that it's only settled once. `requestId` is null until the vendor sends one.
    */
   readonly progress: { isSettled: boolean; requestId: string | null };
-  /** Tells the pool's load balancer that this member has finished a request. */
   readonly endLoad: (() => void) | undefined;
 }
 
@@ -108,7 +105,6 @@ export function settleMediaCall({ request, metadata, start, status, firstByteMs,
   return { metadata, result, content: null };
 }
 
-/** Returns true if the call ended without a response that a vendor would bill. */
 function isFailure(outcome: Outcome): boolean {
   return outcome === 'failed' || outcome === 'refused';
 }
@@ -149,7 +145,6 @@ function mostTokenCost(tokens: Tokens, price: Price): number {
   return Math.max(tokenCost(tokens, price), tokenCost(tokens, price, { imageTokens: tokens.input }));
 }
 
-/** Maps a failure to the error of a media route (docs/api/reference.md#error-codes). */
 export function asGatewayError(cause: unknown): GatewayError {
   if (cause instanceof GatewayError) return cause;
   if (!(cause instanceof VendorError)) return gatewayError('internal_error', { cause });

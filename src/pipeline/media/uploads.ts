@@ -23,7 +23,6 @@ export interface UploadCall {
    */
   readonly fields: UploadFields;
   readonly countImages: () => number;
-  /** The strings that content rules have to check. Empty if the project has no rules. */
   readonly texts: readonly string[];
   readonly readAll: () => Promise<void>;
   /** Returns the upload with the vendor's model name in place of the caller's. */

@@ -57,7 +57,6 @@ export function createAnalytics(database: Pick<Database, 'kind' | 'query'>) {
       countRefusedByUnit(queriesOf(request), request),
     /** Resolves with null if the project has no recorded refusal with this id. */
     refusedCall: (projectId: string, callId: string) => findRefused(queries, projectId, callId),
-    /** Returns the ids of those calls whose refusal was recorded. */
     recordedRefusals: (projectId: string, callIds: readonly string[]) => findRecorded(queries, projectId, callIds),
     votes: (selection: CallSelection) => countVotes(queriesOf(selection), selection),
     recentUse: (projectId: string, period: Period) => readRecentUse(queries, projectId, period),

@@ -14,7 +14,6 @@ export interface CallDetail extends Omit<CallSummary, 'input' | 'cachedInput' | 
   readonly estimated: boolean;
   /** True if the call reached a vendor. Other calls don't count against ceilings. */
   readonly vendorCalled: boolean;
-  /** True if the call was admitted without checking its ceilings. */
   readonly unmetered: boolean;
   readonly triggerKind: string | null;
   readonly triggerDetail: string | null;

@@ -241,7 +241,6 @@ export function whereFilter(filter: CallFilter, { add }: Parameters, row: Filter
   return terms.join(' and ');
 }
 
-/** Returns SQL for the hash that identifies an end user in the database. */
 export function subjectHash(value: string, { add }: Pick<Parameters, 'add'>): string {
   return `decode(${add(/^[0-9a-f]{64}$/.test(value) ? value : hashSubjectHex(value))}::text, 'hex')`;
 }
@@ -262,7 +261,6 @@ export function splitExclusion(
   return key === undefined ? null : { rest: withKey, excluded: { key }, isOwn: false };
 }
 
-/** Parses a status filter such as `429` or `4xx` into a range of statuses. */
 function statusBounds(value: string): readonly [number, number] {
   const first = Number(value.slice(0, 1)) * 100;
   return value.endsWith('xx') ? [first, first + 99] : [Number(value), Number(value)];

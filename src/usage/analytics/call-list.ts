@@ -35,7 +35,6 @@ export interface CallSummary {
 }
 
 export interface CallPageRequest extends CallSelection {
-  /** Only lists calls older than the one with this id. */
   readonly before?: string | null;
   readonly limit: number;
   /** How many call rows may be read if no index supports the filters. Beyond that, we throw `TooManyCalls`. */

@@ -31,7 +31,6 @@ export interface CostLine {
   readonly costNanos: { readonly whole: bigint; readonly millionths: bigint };
 }
 
-/** How the stored cost compares to the total of the lines. */
 export type CostComparison =
   | 'equal'
   /** Possible reasons are a later price correction, or usage that the vendor reported late. */
@@ -129,7 +128,6 @@ function toAttemptsLine(count: number, nanos: number): CostLine {
 }
 
 function toLine(item: CostLine['item'], count: number, priceNanos: bigint, per: 1 | 1_000_000): CostLine {
-  // Vendors measure seconds to the millisecond, so three decimals are enough.
   const millionths = (BigInt(Math.round(count * 1_000)) * priceNanos * 1_000n) / BigInt(per);
   return { item, count, priceNanos, per, costNanos: { whole: millionths / 1_000_000n, millionths: millionths % 1_000_000n } };
 }

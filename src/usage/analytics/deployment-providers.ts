@@ -73,7 +73,6 @@ async function findParts(queries: Queries, { projectIds, from, to }: DeploymentR
   };
 }
 
-/** Finds out which aggregates are missing or outdated, and how far back they go. */
 async function readMarks(queries: Queries, { projectIds, from, to }: DeploymentRequest): Promise<{ marks: Mark[]; filledFrom: number }> {
   const rows = await queries.query<{ filledFrom: number; projectId: string | null; span: string | null; start: Date | null }>(
     `select extract(epoch from filled_from)::float8 * 1000 as "filledFrom", mark.project_id as "projectId", mark.span, mark.start
@@ -156,7 +155,6 @@ export interface RecentAttempts {
 /** A provider's health is computed from its latest calls, but from no more than this many. */
 const maxRecentCalls = 5_000;
 
-/** Counts the attempts of the latest calls since `since`, in all projects. */
 export function readRecentAttempts(queries: Queries, since: number): Promise<RecentAttempts[]> {
   return queries.query<RecentAttempts>(
     `select a.provider, count(*) as attempts, count(*) filter (where ${isErrorSql('a')}) as failed

@@ -3,7 +3,6 @@ import type { CalendarUnit } from '../../core/time-zone.ts';
 import { type CallSelection, personSql } from './call-filter.ts';
 import type { CostlyFigure } from './figures.ts';
 
-/** SQL expressions to group by. `provider` and `attempted` group attempts, and all others group calls. */
 export const groupColumns = {
   model: 'c.model',
   source: 'c.source',
@@ -38,7 +37,6 @@ export interface FiguresRequest extends CallSelection {
   readonly top?: number;
   readonly rank?: Rank;
   readonly costly?: readonly CostlyFigure[];
-  /** How many call rows may be read. Beyond that, we throw `TooManyCalls`. */
   readonly maxRows?: number | undefined;
 }
 

@@ -1,5 +1,3 @@
-/** The figures that reports contain for a set of calls or attempts. */
-
 export interface Figures {
   /**
    * The number of calls, or of attempts if the figures are grouped by an attribute of attempts (see `isOfAttempts`).
@@ -17,7 +15,6 @@ export interface Figures {
   /** The time to the first chunk of successful streams, in milliseconds. Null if there were none. */
   readonly firstChunk: Percentiles | null;
   readonly cacheHits: number;
-  /** The number of lookups in the response cache. */
   readonly cacheLookups: number;
   /** The number of calls with a second attempt, or the number of attempts that aren't the first of their call. */
   readonly failovers: number;

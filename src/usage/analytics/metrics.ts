@@ -10,7 +10,6 @@ export interface Metric {
   readonly name: string;
   readonly label: string;
   readonly unit: MetricUnit;
-  /** True if the values of all groups add up to the total. */
   readonly isAdditive: boolean;
   readonly rank: Rank;
   readonly costly?: CostlyFigure;

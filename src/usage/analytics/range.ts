@@ -101,7 +101,6 @@ function customRange(fromText: string | null, toText: string | null, zone: strin
   return { preset: 'custom', from, to, previous: { from: previousFrom, to: from } };
 }
 
-/** Parses a local date, which stands for the whole day, or a local time. */
 function parseLocal(field: 'from' | 'to', text: string, zone: string): { start: number; end: number } {
   const match = /^(\d{4})-(\d{2})-(\d{2})(?:T(\d{2}):(\d{2})(Z|[+-]\d{2}:\d{2})?)?$/.exec(text);
   const invalid = () => gatewayError('bad_request', { message: `${field}: must be a date such as 2026-11-20, or 2026-11-20T10:30` });
@@ -114,7 +113,6 @@ function parseLocal(field: 'from' | 'to', text: string, zone: string): { start: 
   return { start, end: match[4] === undefined ? startOfNext('day', zone, start) : start };
 }
 
-/** Parses an offset such as `+05:45` or `Z` to milliseconds. */
 function parseOffset(text: string): number {
   if (text === 'Z') return 0;
   const size = Number(text.slice(1, 3)) * hourMs + Number(text.slice(4)) * minuteMs;

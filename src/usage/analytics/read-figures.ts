@@ -82,7 +82,6 @@ const sumsSql = `
 
 const histograms = { latency: 'durations', firstChunk: 'first_chunks' } as const satisfies Readonly<Record<string, Histogram>>;
 
-/** `starts` contains the start of each unit, and `names` the name of each group. */
 async function readRows(
   queries: Queries,
   request: FiguresRequest,
@@ -140,7 +139,6 @@ function isAnyTask({ filter = {} }: Pick<FiguresRequest, 'filter'>, group: Group
 
 const counts = ['calls', 'errors', 'unpriced', 'input', 'cachedInput', 'cacheWrite', 'output', 'cacheHits', 'cacheLookups'] as const;
 
-/** Adds rows for the totals and for everything outside of the top groups. */
 function withOthers(placed: readonly PlacedRow[], all: readonly PlacedRow[]): PlacedRow[] {
   const named = placed.filter(({ place }) => place !== null);
   const others = all.map((whole) => {

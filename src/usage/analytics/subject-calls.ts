@@ -9,7 +9,6 @@ export interface SubjectCalls {
   readonly isMore: boolean;
   readonly errors: number;
   readonly costNanos: bigint;
-  /** The number of calls with an unknown cost. */
   readonly unpriced: number;
   /** When the end user's first call started. Null if there are no calls. */
   readonly firstAt: Date | null;

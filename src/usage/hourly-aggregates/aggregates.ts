@@ -52,7 +52,6 @@ export interface AggregateRequest {
   readonly projectId: string;
   readonly scope: AggregateScope;
   readonly filter: CallFilter;
-  /** The attribute to group by, which the SQL returns as `name`. */
   readonly group: Group | null;
   readonly cover: Cover;
 }

@@ -18,12 +18,10 @@ import { catalogChannel, readImportedModels, storeImportedModels } from './impor
 import { recordPrices } from './price-history.ts';
 import { type ModelPrices, toStoredPrice } from './stored-price.ts';
 
-/** The columns of a catalog row that this module needs. */
 export interface ModelRow extends ModelPrices {
   readonly source: 'file' | 'import' | 'starter';
 }
 
-/** How long `start` waits for the stored rows. */
 const startTimeoutMs = 2_000;
 
 export type Models<Row> = Readonly<Record<string, Row>>;
@@ -32,21 +30,17 @@ export interface ActiveModelsOptions<Row extends ModelRow> {
   readonly database: Database;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Rows in the order of the configuration file. */
   readonly configured: Models<Row>;
   /**
    * Validates imported rows against the current configuration. Returns the valid rows, and an error for each invalid
    * one.
    */
   readonly parseRows: (models: JsonObject) => { readonly rows: Models<Row>; readonly errors: readonly string[] };
-  /** Returns the price of tokens and searches. */
   readonly priceOf: (row: Row) => Price | null;
-  /** Called synchronously after each change. */
   readonly onChange: (models: Models<Row>) => void;
   readonly retryIntervalMs?: number;
 }
 
-/** What an import did with each model. */
 export interface ImportReceipt {
   readonly added: readonly string[];
   readonly changed: readonly string[];

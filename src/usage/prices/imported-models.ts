@@ -10,13 +10,11 @@ import { toBatches } from '../../db/row-batches.ts';
 /** NOTIFY channel for changes to imported models. */
 export const catalogChannel = 'gateway_catalog';
 
-/** Returns the rows by model id, in the order of the ids. */
 export async function readImportedModels(database: Database): Promise<JsonObject> {
   const rows = await database.query<{ model: string; content: unknown }>('select model, content from catalog_models order by model');
   return Object.fromEntries(rows.map(({ model, content }) => [model, content]));
 }
 
-/** Stores `rows`, deletes `removed` and notifies all processes, in one transaction. */
 export async function storeImportedModels(
   database: Database,
   { rows, removed, now }: { readonly rows: JsonObject; readonly removed: readonly string[]; readonly now: number },

@@ -23,7 +23,6 @@ export interface RefusalSelection extends RefusalFilter, Partial<Period> {
 }
 
 export interface RefusalPageRequest extends RefusalSelection {
-  /** Only lists calls older than the one with this id. */
   readonly before?: string | null | undefined;
   readonly limit: number;
 }

@@ -20,7 +20,6 @@ import type { Database } from '../../db/database.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { nameOf, type RefusalCount, type RefusedRow, storeRefusals } from './store-refusals.ts';
 
-/** Everything that's known about a call when it's refused. */
 export interface RefusedCall {
   readonly id: string;
   readonly startedAt: number;
@@ -41,7 +40,6 @@ export interface RefusalRecorder {
   readonly record: RecordRefusal;
   /** Stores everything recorded so far, so that readers see it. Gives up after a second. */
   flush(): Promise<void>;
-  /** Returns how many refusals this process has recorded, only counted, and lost. */
   totals(): RefusalTotals;
   start(): void;
   stop(): Promise<void>;

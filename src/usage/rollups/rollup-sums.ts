@@ -25,7 +25,6 @@ export interface RollupRequest {
   /** Only reads sums with these names, with one index lookup for each. Null stands for calls without a value. */
   readonly names?: readonly (string | null)[];
   readonly byPrefix?: boolean;
-  /** Returns an additional condition on the rows, given the SQL expression for their name. */
   readonly condition?: (name: string) => string;
 }
 

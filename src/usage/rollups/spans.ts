@@ -10,9 +10,7 @@ export interface Segment extends Period {
 }
 
 export interface Cover {
-  /** Runs of adjacent spans of the same kind that have stored sums. */
   readonly segments: readonly Segment[];
-  /** Time without stored sums, for which call rows have to be read. */
   readonly edges: readonly Period[];
 }
 
@@ -45,7 +43,6 @@ export function coverPeriods(
   return { segments, edges };
 }
 
-/** Appends a period, or extends the last one if they're adjacent. */
 function addPeriod<Item extends Period>(items: Item[], added: Item): void {
   const last = items.at(-1);
   if (last?.to === added.from) items[items.length - 1] = { ...last, to: added.to };

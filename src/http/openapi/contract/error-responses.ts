@@ -8,7 +8,6 @@ import { type ResponseHeader, responseHeaderRefs } from './parameters.ts';
 export interface ErrorResponsesSpec {
   readonly style: ErrorStyle | 'either';
   readonly codes: readonly ErrorCode[];
-  /** Statuses whose bodies are plain text (docs/api/reference.md#plain-text-errors). */
   readonly plain: readonly PlainTextStatus[];
   readonly headers: readonly ResponseHeader[];
 }

@@ -17,7 +17,6 @@ export interface OperationSpec {
   readonly errorStyle?: 'either';
   /** The names of parameters. You don't have to list path parameters, apart from ids. */
   readonly parameters?: readonly string[];
-  /** `name` is the name of a schema. `optional` means that callers can omit the body. */
   readonly body?: {
     readonly name: string;
     readonly optional?: true;

@@ -157,7 +157,6 @@ const otherParameters: Readonly<Record<string, JsonObject>> = {
   key_only: queryParameter('key', { type: 'string', minLength: 1, maxLength: 64 }, 'only calls of the key with this prefix'),
 };
 
-/** The `components.parameters` of the document. */
 export function describeParameters(): JsonObject {
   const described = Object.entries(requestHeaders).map(([name, header]) => [name, { name, in: 'header', required: false, ...header }]);
   return { ...Object.fromEntries(described), ...otherParameters };

@@ -15,7 +15,6 @@ export interface LeaseRouteDeps {
    * heartbeat within the last minute.
    */
   readonly revokeLeases: (process: string) => Promise<number | null>;
-  /** Returns the ids of processes with a heartbeat within the last minute. */
   readonly listLiveProcesses: () => Promise<readonly string[]>;
 }
 

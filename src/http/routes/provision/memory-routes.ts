@@ -49,7 +49,6 @@ export function addMemoryTransferRoutes({ changeProject, streamProject }: Respon
 
 type Lines = ReturnType<ExportMemory>;
 
-/** Converts lines to bytes. At the end, adds the counts to the audit row. */
 async function* toChunks(
   first: Awaited<ReturnType<Lines['next']>>,
   lines: Lines,

@@ -13,16 +13,12 @@ import { param, type Responders, toListJson } from './responders.ts';
 
 export interface CallsFilter {
   readonly limit: number;
-  /** Only return calls with a smaller id, i.e. older ones. */
   readonly before: string | null;
   readonly taskId: string | null;
   readonly source: string | null;
-  /** The id that the vendor gave to a request. Only return calls with this id. */
   readonly requestId: string | null;
   readonly subject: string | null;
-  /** True to leave out the gateway's own calls for memory. */
   readonly hideOwn: boolean;
-  /** True to return only calls with a failed attempt. */
   readonly failed: boolean;
 }
 

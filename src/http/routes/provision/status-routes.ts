@@ -5,7 +5,6 @@
 import type { HealthDeps } from '../health.ts';
 import type { Responders } from './responders.ts';
 
-/** How many items of each kind are waiting in the database. */
 export type WaitingWork = Readonly<Record<string, number>>;
 
 export interface StatusRouteDeps {

@@ -88,7 +88,6 @@ export const videoOperations: OperationSpecs = {
     summary: 'Downloads a video',
     details: "The gateway only accepts addresses on the video vendor's host.",
     body: { name: 'VideoDownloadBody' },
-    // The content type of the vendor's response, or `video/mp4` if there is none.
     responses: { 200: { 'video/*': {} } },
     codes: [...laterCodes, 'missing_uri'],
   },
