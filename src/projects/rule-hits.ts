@@ -12,7 +12,6 @@ import type { Logger } from '../observability/logger.ts';
 export interface RuleHit {
   readonly projectId: string;
   readonly callId: string;
-  /** All rules that matched the input or output of the call. */
   readonly rules: readonly ContentRule[];
 }
 
@@ -27,7 +26,6 @@ export interface RuleHits {
   count(projectId: string): Promise<ReadonlyMap<string, RuleUse>>;
   /** Returns the calls that a rule has matched in the last seven days, newest first. */
   listCalls(projectId: string, ruleId: string, page: { readonly before: string | null; readonly limit: number }): Promise<string[]>;
-  /** Returns how often each of the rules has matched, with the newest matching calls. */
   list(
     projectId: string,
     rules: readonly ContentRule[],

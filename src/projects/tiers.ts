@@ -24,7 +24,6 @@ const tiers = z.record(tierName, z.array(modelId).max(100)).describe('chains of 
 export const tierKinds = ['tiers', 'image_tiers', 'speech_tiers', 'transcription_tiers'] as const;
 export type TierKind = (typeof tierKinds)[number];
 
-/** The tiers of all kinds in the format of the API. */
 export type TierSets = Readonly<Record<TierKind, Tiers>>;
 
 export interface TierSettings {

@@ -41,7 +41,6 @@ export interface CatalogSource {
   readonly imageTiers?: Tiers;
   readonly speechTiers?: Tiers;
   readonly transcriptionTiers?: Tiers;
-  /** Default providers of media calls that don't name one. */
   readonly defaults?: {
     readonly imageProvider: string | null;
     readonly speechProvider: string | null;

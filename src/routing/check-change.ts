@@ -10,7 +10,6 @@ import { splitModelId } from './catalog.ts';
 import { checkModel, configuredTiers, hasUnknownProvider, isUsableTier, type ModelScope, overrideTiers } from './check-models.ts';
 import { findNearestName } from './nearest-name.ts';
 
-/** Routing settings of a project or application, together with the project's restrictions. */
 interface RoutingState {
   readonly allowed: ModelScope['project'];
   readonly tiers: TierSets;
@@ -23,7 +22,6 @@ interface RoutingChangeRequest {
   readonly inherited: TierSets;
   readonly before: RoutingState;
   readonly after: RoutingState;
-  /** True if catalog fill replaces tiers without a usable model. */
   readonly catalogFill: boolean;
 }
 
@@ -150,7 +148,6 @@ function unlistedModel({ catalog, after }: RoutingChangeRequest, { kind, path, n
   ];
 }
 
-/** Finds tiers that the change makes unusable, and new tiers without a usable model. */
 function brokenTiers({ catalog, inherited, before, after, catalogFill }: RoutingChangeRequest, kind: TierKind): Issue[] {
   const tiersOf = ({ tiers }: RoutingState) => new Map(Object.entries(overrideTiers(inherited, tiers)[kind]));
   const [earlier, later] = [tiersOf(before), tiersOf(after)];

@@ -15,7 +15,6 @@ export interface ModelScope {
 export interface ModelCheck {
   /** Why calls of the project skip the model (see `findSkipReason`). Null if they don't. */
   readonly reason: string | null;
-  /** Tags that the project requires and the provider doesn't have. */
   readonly lacks: readonly string[];
   /** False if the model isn't in the catalog, so that its price and limits are unknown. */
   readonly isListed: boolean;

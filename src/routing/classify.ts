@@ -57,7 +57,6 @@ export async function chooseTier(
   const features = detectFeatures(body, spans);
   if (deps.classifier === 'rules') return classify(features, tiers);
   if (!tiers.includes('trivial')) return defaultName; // Without a `trivial` tier, we have no model for the classifier.
-  // Leave at least three quarters of the remaining time to the call itself.
   const deadlineMs = Math.min(maxClassifierMs, (remainingMs ?? Number.POSITIVE_INFINITY) / 4);
   return classifyByModel({ complete, features, text: parseLastUserText(route, body, spans), tiers, deadlineMs });
 }

@@ -34,7 +34,6 @@ export function splitByWindow(candidates: readonly Candidate[], route: TextRoute
   return { fitting: kept, tooSmall: candidates.filter((candidate) => !kept.includes(candidate)) };
 }
 
-/** Returns true if the context window is large enough or unknown. */
 function isLargeEnough({ maxInputTokens = null, contextWindow = null }: Candidate, input: number, output: number): boolean {
   return (maxInputTokens === null || input <= maxInputTokens) && (contextWindow === null || input + output <= contextWindow);
 }

@@ -17,7 +17,6 @@ export interface FillRequest {
   readonly catalog: Catalog;
   readonly route: Route;
   readonly resolution: Resolution;
-  /** True if the caller requested `auto` instead of a named tier. */
   readonly isAuto: boolean;
 }
 

@@ -163,7 +163,6 @@ function mediaTiers(owner: MediaTiers | undefined, route: MediaRoute) {
   }
 }
 
-/** If no provider of the project serves any model of the tier, returns substitutes. */
 function fillTier({ catalog, project, route, catalogFill }: MediaPlanRequest, ids: readonly string[], providers: ReadonlySet<string>) {
   const isServed = ids.some((id) => providers.has(splitModelId(id)?.provider ?? ''));
   if (isServed || !(project.catalogFill ?? catalogFill)) return ids;

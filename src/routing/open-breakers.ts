@@ -6,7 +6,6 @@ export interface OpenBreaker {
   /** The provider, or `<provider>/<member>` if the breaker is for a pool member. */
   readonly provider: string;
   readonly state: Exclude<BreakerState, 'closed'>;
-  /** The number of projects in which the breaker isn't closed. */
   readonly projects: number;
   readonly openedAt: number;
 }

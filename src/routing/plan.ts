@@ -63,7 +63,6 @@ export interface Planner {
    * take a probe slot of a circuit breaker, so only call it if you're going to send the call.
    */
   order(plan: Plan, request: OrderRequest): Plan;
-  /** If `plan` has thrown `no_route`, this returns the skipped models with the reasons. */
   explain(request: PlanRequest): readonly PlanEntry[];
 }
 
@@ -86,7 +85,6 @@ export function createPlanner({ catalog, breakers, catalogFill, loads }: Planner
     });
   };
 
-  /** Reuses the key's last plan if this call asks for the same. */
   const planAsLast = (request: PlanRequest): Plan => {
     const canaries = chooseCanaries(catalog, request);
     const plans = canaries?.length ? lastCanaryPlans : lastPlans;
@@ -162,7 +160,6 @@ function chooseCanaries(
   return position === null ? undefined : tiers.filter((tier) => position < (canaries.get(tier)?.share ?? 0));
 }
 
-/** The last plan of a key, and everything it depends on. */
 interface LastPlan {
   readonly canaries: readonly string[] | undefined;
   readonly request: Omit<PlanRequest, 'prompt' | 'conversation'>;

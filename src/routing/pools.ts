@@ -12,11 +12,9 @@ import type { PoolMember } from '../core/candidate.ts';
 import { createLruCache } from '../core/lru-cache.ts';
 import { sha256 } from '../core/sha256.ts';
 
-/** An account or a pool member, as a choice with a hash and a weight. */
 interface Choice {
   readonly hash: number;
   readonly weight: number;
-  /** The key of a member, or the keys of all members of an account. */
   readonly keys: readonly string[];
 }
 
@@ -65,7 +63,6 @@ export function memberKey(provider: string, member: string): string {
   return `${provider}/${member}`;
 }
 
-/** Returns the keys of a provider's circuit breakers. With a pool, there's one per member. */
 export function breakerKeys({ pools }: { readonly pools: ReadonlyMap<string, Pool> }, provider: string): readonly string[] {
   return pools.get(provider)?.members.map(({ key }) => key) ?? [provider];
 }
@@ -73,11 +70,9 @@ export function breakerKeys({ pools }: { readonly pools: ReadonlyMap<string, Poo
 /** Counts this process's requests in flight to each pool member. A configuration reload doesn't reset the counts. */
 export interface MemberLoads {
   count(key: string): number;
-  /** Counts a request to a member. Call the returned function once when the request ends. */
   begin(key: string): () => void;
 }
 
-/** The state of the pools in this process, which a configuration reload doesn't reset. */
 export interface PoolState {
   readonly loads: MemberLoads;
   /** Maps the id of a stored response (`/v1/responses`) to the member that has it. */
@@ -118,7 +113,6 @@ export interface Affinity {
   readonly member: string | null;
 }
 
-/** Returns the pool members in the order in which a call should try them. */
 export function orderMembers({ accounts, members }: Pool, { hash, member }: Affinity, loads: MemberLoads): readonly PoolMember[] {
   const ordered = rank(accounts, hash, loads).flatMap((account) => rank(account.members, hash, loads).map((choice) => choice.member));
   // Stored state only exists in one account, so the call has to go there even if the member's weight is 0.

@@ -20,11 +20,8 @@ export interface MediaTiers {
 export interface ProjectRouting extends MediaTiers {
   /** Null if the project may use all providers. */
   readonly providers: readonly string[] | null;
-  /** Tiers of the project, which override tiers of the configuration with the same name. */
   readonly tiers: Tiers;
-  /** Models and providers that we try after all others. */
   readonly retired: readonly string[];
-  /** Tags that every provider for the project's calls has to have. */
   readonly requiredTags: readonly string[];
   /** Turns catalog fill on or off. Null to use the setting in gateway.yaml. */
   readonly catalogFill: boolean | null;
@@ -87,18 +84,15 @@ export function findIds(catalog: Catalog, name: string): readonly string[] {
   return catalog.idsByBareName.get(name) ?? [];
 }
 
-/** Returns true if the project may use at least one of the configured providers. */
 export function hasProvider({ providers }: ProjectRouting, configured: ReadonlyMap<string, unknown>): boolean {
   return providers === null ? configured.size > 0 : providers.some((name) => configured.has(name));
 }
 
-/** The project and the key, which can both require tags. */
 interface Requirement extends Pick<RoutingView, 'catalog'> {
   readonly project: Pick<ProjectRouting, 'requiredTags'>;
   readonly caller: Pick<Caller, 'requiredTags'>;
 }
 
-/** Everything that determines whether calls of a project can use a model. */
 export interface ServingView extends Requirement {
   readonly project: Pick<ProjectRouting, 'providers' | 'requiredTags'>;
 }

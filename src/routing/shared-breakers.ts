@@ -14,9 +14,7 @@ import type { BreakerReport, BreakerState, Breakers } from '../failover/breaker.
 interface SharedBreakersOptions {
   readonly database: Database;
   readonly statusDatabase: Database;
-  /** The id of this process in the table `processes`. */
   readonly process: string;
-  /** Processes without a heartbeat for this long count as stopped. */
   readonly livenessTimeoutMs: number;
   readonly breakers: Pick<Breakers, 'report'>;
   readonly onWriteFailure: (error: unknown) => void;
@@ -36,7 +34,6 @@ const backoff = { initialMs: 1_000, maxMs: 60_000 };
 
 export function createSharedBreakers(options: SharedBreakersOptions): SharedBreakers {
   const { database, process, breakers, onWriteFailure } = options;
-  /** Providers with changed breakers by project, since the last write. */
   let changes = new Map<string, Set<string>>();
   const add = (projectId: string, provider: string): void => {
     changes.set(projectId, (changes.get(projectId) ?? new Set()).add(provider));
@@ -88,7 +85,6 @@ function worse(left: BreakerReport, right: BreakerReport): BreakerReport {
   return Date.parse(right.retry_at ?? '') > Date.parse(left.retry_at ?? '') ? right : left;
 }
 
-/** Writes changed breakers, and deletes the rows of stopped processes. */
 async function writeBreakers(database: Database, process: string, rows: readonly (BreakerReport & { projectId: string })[]): Promise<void> {
   await database.query(
     `with changes as (

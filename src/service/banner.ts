@@ -6,7 +6,6 @@ import type { FirstSignIn } from '../app/first-access.ts';
 
 export interface BannerFacts {
   readonly url: string;
-  /** The scheme and host under which browsers reach the gateway. */
   readonly origin: string;
   /** The secret of the first key, which is only known when the key has just been created. Null on later starts. */
   readonly firstKey: string | null;

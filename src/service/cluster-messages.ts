@@ -25,11 +25,8 @@ export const parentMessage = z.discriminatedUnion('kind', [
     basis: snapshot,
   }),
   z.object({ kind: z.literal('reload'), basis: snapshot }),
-  /** Sent whenever the cluster's embedder becomes ready or unavailable. */
   z.object({ kind: z.literal('embedder'), isReady: z.boolean() }),
-  /** Asks an API process for its own metrics. */
   z.object({ kind: z.literal('collect metrics'), id: z.number() }),
-  /** The response to `read metrics`. */
   z.object({ kind: z.literal('metrics'), id: z.number(), text: z.string() }),
 ]);
 export type ParentMessage = z.infer<typeof parentMessage>;
@@ -45,9 +42,7 @@ const metricFamily = z.object({
 });
 
 export const workerMessage = z.discriminatedUnion('kind', [
-  /** Sent when the process serves calls at this URL. */
   z.object({ kind: z.literal('up'), url: z.string() }),
-  /** The response to `collect metrics`. */
   z.object({ kind: z.literal('collected'), id: z.number(), families: z.array(metricFamily).readonly() }),
   /** Asks the parent for the metrics of all processes, because this process has received the scrape. */
   z.object({ kind: z.literal('read metrics'), id: z.number() }),

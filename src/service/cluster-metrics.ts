@@ -13,7 +13,6 @@ export interface MetricsSource {
 }
 
 export interface ClusterMetrics {
-  /** Adds a process. Pass its responses to `receive`, and call `remove` when it has exited. */
   add(source: MetricsSource): { receive(id: number, families: readonly MetricFamily[]): void; remove(): void };
   /** Returns the metrics of all processes within two seconds. */
   read(): Promise<string>;
