@@ -78,7 +78,7 @@ const storedSettings = z.object({
   monthly_cap: fields.monthly_cap.default(null),
   on_budget_store_down: fields.on_budget_store_down.default(null),
   cache: cache.default({ enabled: true, ttl_seconds: 600 }),
-  // These settings belong into `cache`. But during an upgrade, some processes run older versions, which reject unknown
+  // These settings belong in `cache`. But during an upgrade, some processes run older versions, which reject unknown
   // fields in there.
   cache_sampled: fields.cache_sampled.default(false),
   error_codes: fields.error_codes.default('gateway'),
