@@ -89,8 +89,8 @@ export interface App extends FirstAccess {
   readonly keyring: Keyring;
   readonly projects: Projects;
   readonly responseCache: ResponseCache;
-  /** Starts accepting calls. Returns the URL. */
-  listen(host: string, port: number): Promise<string>;
+  /** Starts accepting calls. Returns the URL. Pass true for `isInCluster` if the process is the worker of a Node cluster. */
+  listen(host: string, port: number, isInCluster?: boolean): Promise<string>;
   /**
    * Connects to Temporal in the background. `onReady` receives the URL of Temporal's web UI, or null if there's no dev
    * server.
@@ -326,7 +326,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     keyring,
     projects,
     responseCache,
-    listen: (host, port) => (snapshot().config.server.apiProcesses > 1 ? listenOn : listenForMany)(server, host, port),
+    listen: (host, port, isInCluster = false) => (isInCluster ? listenOn : listenForMany)(server, host, port),
     ...createFirstAccess({ projects, keyring, people }),
     startDurable(onReady) {
       durable ??= !durableWork

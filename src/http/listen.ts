@@ -3,10 +3,11 @@ import { once } from 'node:events';
 import type { Server, ServerResponse } from 'node:http';
 import { createServer, type ListenOptions, type Server as NetServer, type Socket } from 'node:net';
 import { platform } from 'node:os';
+import { errorCode } from '../core/error-messages.ts';
 
 /**
- * How many connections can wait to be accepted, unless the operating system sets a lower limit. With Node's default of
- * 511, a busy process reset some of a thousand simultaneous connections.
+ * How many connections can wait for a server to accept them, unless the operating system sets a lower limit. With
+ * Node's default of 511, a busy process reset some of a thousand simultaneous connections.
  */
 const backlog = 4_096;
 
@@ -27,22 +28,33 @@ export async function listenOn(server: Server, host: string, port: number): Prom
 
 /**
  * Like `listenOn`, but accepts many connections per turn of the event loop. Only Linux distributes connections among
- * the sockets. Don't use this in a cluster, where the parent accepts all connections.
+ * the sockets. Don't use this in the worker of a Node cluster: there the probe would listen in the parent, which may
+ * still occupy the port when we need it.
  */
 export async function listenForMany(server: Server, host: string, port: number): Promise<string> {
   if (platform() !== 'linux') return listenOn(server, host, port);
   // Sockets that share a port don't notice other programs that do so, too. So find out first whether the port is free.
-  const probe = createServer();
-  await listen(probe, { port, host });
-  const shared = { port: portOf(probe), host, backlog, reusePort: true };
-  await close(probe);
-  await listen(server, shared);
+  // If the kernel chooses the port, it's always a free one.
+  if (port !== 0) {
+    const probe = createServer();
+    await listen(probe, { port, host });
+    await close(probe);
+  }
+  // The connections that wait are spread over the sockets.
+  const shared = { host, backlog: backlog / acceptsPerTurn, reusePort: true };
+  try {
+    await listen(server, { ...shared, port });
+  } catch (error) {
+    if (errorCode(error) === 'ENOTSUP') return listenOn(server, host, port);
+    throw error;
+  }
   const others = Array.from({ length: acceptsPerTurn - 1 }, () =>
     // These are the options of an HTTP server.
     createServer({ allowHalfOpen: true, noDelay: true }, (socket) => server.emit('connection', socket)),
   );
   otherSockets.set(server, others);
-  await Promise.all(others.map((other) => listen(other, shared)));
+  const sharedPort = portOf(server);
+  await Promise.all(others.map((other) => listen(other, { ...shared, port: sharedPort })));
   return urlOf(server, host);
 }
 

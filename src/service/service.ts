@@ -4,6 +4,7 @@
  * can't start, it throws a StartError with a single sentence. Stopping reverses the steps of the start, each with its
  * own timeout.
  */
+import cluster from 'node:cluster';
 import { constants } from 'node:fs';
 import { access, mkdir, stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
@@ -256,7 +257,8 @@ async function publishServiceAddress(dataDir: string, url: string, started: Star
 
 async function listen(app: App, { server }: Config): Promise<string> {
   try {
-    return await app.listen(server.host, server.port);
+    // We may also run in somebody else's cluster, e.g. with pm2.
+    return await app.listen(server.host, server.port, cluster.isWorker);
   } catch (cause) {
     const code = errorCode(cause);
     if (code === 'EADDRINUSE')

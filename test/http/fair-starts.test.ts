@@ -157,18 +157,27 @@ test("time spent on accepting connections doesn't reduce the number of requests 
   expect(turn()).toHaveLength(17);
 });
 
-/** A thread that sends a request on each of its connections, and wakes the test once all of them wait to be accepted. */
+/**
+ * A thread that sends a request on each of its connections. It wakes the test once all of them wait to be accepted, or if
+ * one of them fails.
+ */
 const clients = `
   const { connect } = require('node:net');
   const { workerData: { port, connections, counts } } = require('node:worker_threads');
   let written = 0;
+  const wake = () => {
+    Atomics.store(counts, 0, 1);
+    Atomics.notify(counts, 0);
+  };
   for (let at = 0; at < connections; at += 1) {
     const socket = connect(port, '127.0.0.1').resume();
+    socket.once('error', (error) => {
+      wake();
+      throw error;
+    });
     socket.write('GET / HTTP/1.1\\r\\nhost: x\\r\\nconnection: close\\r\\n\\r\\n', () => {
       written += 1;
-      if (written < connections) return;
-      Atomics.store(counts, 0, 1);
-      Atomics.notify(counts, 0);
+      if (written === connections) wake();
     });
   }
 `;
@@ -193,7 +202,7 @@ test('accepts all waiting connections before it starts their requests', async ()
   const counts = new Int32Array(new SharedArrayBuffer(4));
   const thread = new Worker(clients, { eval: true, workerData: { port, connections, counts } });
   // Block the event loop, so that no connection is accepted before all of them are waiting.
-  Atomics.wait(counts, 0, 0);
+  expect(Atomics.wait(counts, 0, 0, 60_000)).not.toBe('timed-out');
   await once(thread, 'exit');
   await new Promise((resolve) => server.close(resolve));
   expect(acceptedAtStart).toEqual(Array(connections).fill(connections));
