@@ -1,7 +1,7 @@
 /**
  * Runs CPU-intensive jobs in worker threads, e.g. reading a prompt of many megabytes, so that the event loop can keep
- * serving other calls. The threads have a lower priority, so on a single core they only get the time that the event loop
- * doesn't use. There's a thread for large bodies and one for passwords.
+ * serving other calls. The threads have a lower priority, so on a single core they mostly get the time that the event
+ * loop doesn't use. There's a thread for large bodies and one for passwords.
  *
  * A thread runs one job at a time. If several owners (projects) have jobs, the owners take turns. A thread starts with
  * the first job, ends when it has been idle for a while, and doesn't keep the process alive. If a job crashes its
@@ -33,21 +33,21 @@ interface Job {
 }
 
 /**
- * How much the priority of a thread is below that of the event loop. If the event loop needs a whole core, Linux gives
- * the thread 1.5 % of it with `nice` 19, and 10 % with `nice` 10.
+ * How much lower the priorities are than that of the event loop. If the event loop needs a whole core, Linux gives a
+ * thread a quarter of it with `nice` 5, and a tenth with `nice` 10.
  */
 const niceness = {
-  /** The vendor takes seconds for a large prompt anyway, so it matters less if we take longer, too. */
-  bodies: 19,
-  /** A password takes 50 ms of CPU time. With 1.5 % of a core, a person would have to wait for more than three seconds. */
-  passwords: 10,
+  /**
+   * Until its first reply. Starting a thread takes 200 to 450 ms of CPU time. With a tenth of a core, the first job would
+   * have to wait for several seconds.
+   */
+  starting: 5,
+  /**
+   * Also for V8's threads, which collect the garbage of all threads. They don't have a lower priority than ours, because
+   * the event loop waits for them when it collects its own garbage.
+   */
+  running: 10,
 };
-
-/**
- * For V8's threads, which collect the garbage of all threads. They aren't below `bodies`, because the event loop waits
- * for them when it collects its own garbage.
- */
-const v8Nice = 10;
 
 /**
  * Defines a job that runs the function `name` of `module` in a thread. Its input and result are copied, except for a
@@ -57,7 +57,7 @@ const v8Nice = 10;
 export function defineJob<Run extends (input: never) => object>(
   module: string,
   name: string,
-  thread: keyof typeof niceness = 'bodies',
+  thread: keyof typeof threads = 'bodies',
 ): (owner: string, input: Parameters<Run>[0]) => Promise<ReturnType<Run>> {
   // `Run` is the type of the function that the thread executes, so the cast is safe.
   return (owner, input) => threads[thread].run(owner, { module, name, input }) as Promise<ReturnType<Run>>;
@@ -73,7 +73,7 @@ function isMoved(value: unknown): value is Uint8Array<ArrayBuffer> {
 }
 
 /** Starts with the first job. */
-function createThread(nice: number) {
+function createThread() {
   /** Jobs by owner. Whoever is first in this map is next. */
   const waiting = new Map<string, Job[]>();
   let worker: Worker | null = null;
@@ -93,9 +93,14 @@ function createThread(nice: number) {
   const start = (): Worker => {
     const others = listThreads();
     const started = new Worker(new URL('./low-priority-worker.ts', import.meta.url));
+    const added = [...listThreads().difference(others)];
+    // Another thread may have been created at the same time, and would keep the lower priority forever. In that case we
+    // lower neither.
+    const own = added.length === 1 ? added : [];
     // Don't leave this to the thread. It would take half of a core from the event loop while it loads its first modules.
-    lowerPriorities([...listThreads().difference(others)], nice);
-    lowerPriorities(listV8Threads(), v8Nice);
+    lowerPriorities(own, niceness.starting);
+    lowerPriorities(listV8Threads(), niceness.running);
+    let hasReplied = false;
     const settle = (use: (reply: Job['reply']) => void): void => {
       const ended = running;
       if (running !== null) started.unref();
@@ -109,6 +114,8 @@ function createThread(nice: number) {
       settle(({ reject }) => reject(error));
     };
     started.on('message', (reply: JobReply) => {
+      if (!hasReplied) lowerPriorities(own, niceness.running);
+      hasReplied = true;
       if ('error' in reply) settle(({ reject }) => reject(reply.error));
       else settle(({ resolve }) => resolve(reply.result));
     });
@@ -135,7 +142,7 @@ function createThread(nice: number) {
   };
 }
 
-const threads = { bodies: createThread(niceness.bodies), passwords: createThread(niceness.passwords) };
+const threads = { bodies: createThread(), passwords: createThread() };
 
 function takeNext(waiting: Map<string, Job[]>): Job | null {
   for (const [owner, [job, ...others]] of waiting) {

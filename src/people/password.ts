@@ -20,7 +20,10 @@ const minLength = 12;
 const maxLength = 256;
 
 const deriveInThread = defineJob<typeof deriveHash>(new URL('./password-job.ts', import.meta.url).href, 'deriveHash', 'passwords');
-/** Limits the number of waiting hashes. They're computed one at a time, so this many take a few seconds. */
+/**
+ * Limits the number of waiting hashes. They're computed one at a time, so this many take a few seconds, or ten times as
+ * long on a saturated core.
+ */
 const hashes = createTaskCounter({ maxTasks: 50 });
 
 /** True if so many hashes are waiting that further sign-ins should be refused. */

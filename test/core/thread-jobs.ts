@@ -20,7 +20,6 @@ export function readPriority(_input: object): { readonly priority: number } {
 }
 
 /** Occupies the thread until the flag is set. */
-export function block({ flag }: { readonly flag: Int32Array }): object {
-  Atomics.wait(flag, 0, 0);
-  return {};
+export function block({ flag }: { readonly flag: Int32Array }): { readonly woken: string } {
+  return { woken: Atomics.wait(flag, 0, 0, 60_000) };
 }
