@@ -35,7 +35,7 @@ const pageSize = 100;
 /** Filters by a person that doesn't exist. Used if no account has the e-mail address, so that the list is empty. */
 const noPerson = '00000000-0000-0000-0000-000000000000';
 
-/** Returns null for the audit log of the deployment. */
+/** Returns the id of the project whose audit log is shown, or null for the audit log of the deployment. */
 type ProjectOf = (context: ConsoleContext) => string | null;
 
 export function createAuditRoutes(deps: AuditRoutesDeps): readonly ConsoleRoute[] {
@@ -221,6 +221,7 @@ async function parseFilter(
   };
 }
 
+/** Parses a date and returns the start of the day that comes `offset` days after it. */
 function dayOf(name: string, text: string | null, zone: string, offset: number): number | undefined {
   if (text === null || text === '') return undefined;
   const [year = 0, month = 0, day = 0] = /^(\d{4})-(\d\d)-(\d\d)$/.exec(text)?.slice(1).map(Number) ?? [];

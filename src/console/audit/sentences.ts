@@ -17,7 +17,7 @@ type About = (entry: AuditEntry, view: SentenceView) => Html | string;
 interface Sentence {
   /** What the person did, e.g. `issued` in "Ada issued the key". */
   readonly did: string;
-  /** Says what the person did, e.g. `issued` in "Ada issued the key". */
+  /** Completes "tried to", e.g. `issue` in "Ada tried to issue the key". */
   readonly todo: string;
   readonly about?: About;
 }

@@ -1,4 +1,4 @@
-/** Describes in one sentence how a call ended, with a quote of the vendor. */
+/** Describes in one sentence how a call ended, and quotes what the vendor said about it. */
 import { errorSpecs } from '../../core/errors.ts';
 import type { AttemptDetail, CallDetail } from '../../usage/analytics/call-detail.ts';
 import { formatCount, formatDuration, nothing, sentence } from '../frame/components.ts';

@@ -12,6 +12,7 @@ import type { EndUserDeps } from './deps.ts';
 import { endUserPage, type KnownEndUser, unnamedPage } from './end-user-page.ts';
 import { listPage } from './list-page.ts';
 
+/** How many of the newest memories, conversations and facts a page shows. */
 const shown = 5;
 
 export function createEndUserRoutes(deps: EndUserDeps): readonly ConsoleRoute[] {

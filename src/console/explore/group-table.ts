@@ -70,6 +70,7 @@ export function groupTable(context: ConsoleContext, view: View, report: FiguresR
   });
 }
 
+/** Names to show, by the id of a person or the hash of an end user. */
 export type Names = ReadonlyMap<string, string>;
 
 /**

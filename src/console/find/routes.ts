@@ -32,6 +32,7 @@ interface Hit {
   readonly label: string;
   readonly detail?: string;
   readonly href: string;
+  /** True if the text is the complete id of this hit. */
   readonly isWhole?: boolean;
 }
 

@@ -65,6 +65,7 @@ function splitName(file: string): [string, string] {
   return [file.slice(0, dot), file.slice(dot + 1)];
 }
 
+// The order matters, because later files override earlier ones.
 const styles = ['base', 'layout', 'forms', 'filters', 'tables', 'figures', 'charts', 'narrow'];
 export const styleSheet = createAsset(
   'console.css',

@@ -13,6 +13,7 @@ export interface CeilingUse {
   readonly limit: number;
   readonly window: WindowKind;
   readonly used: number;
+  /** An upper bound for the usage of calls that are still running. */
   readonly reserved: number;
 }
 
@@ -37,7 +38,7 @@ export function countersOf(
 
 const ceilingNames = ['cost', 'calls', 'rpm', 'tpm'] as const;
 
-/** If a counter is missing in `counted`, its usage is 0. */
+/** If a counter is missing from `counted`, its usage is 0. */
 export function toUses(
   counters: readonly { readonly key: CounterKey; readonly limit: number }[],
   counted: ReadonlyMap<string, { readonly used: number; readonly reserved: number }>,
@@ -76,6 +77,7 @@ export function describeCeiling(name: CeilingName, { limit, window }: Ceiling): 
 interface CeilingFieldsOptions {
   readonly form: URLSearchParams;
   readonly errors: FieldErrors;
+  /** True for keys, because only keys have ceilings per minute. */
   readonly withRates: boolean;
 }
 

@@ -51,6 +51,7 @@ export function badge(label: string, tone: Tone = 'neutral'): Html {
 export interface MeterOptions {
   readonly label: string;
   readonly value: number;
+  /** Null if there's no limit. */
   readonly max: number | null;
   readonly text: Html | string;
 }

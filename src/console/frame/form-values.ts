@@ -1,6 +1,6 @@
 /**
- * Reads form values in the format that the stores expect. Invalid values stay unchanged, so that error messages of the
- * store can quote them.
+ * Reads form values in the format that the stores expect. Invalid values stay unchanged, so that the store can quote
+ * them in its error message.
  */
 
 /** Trims a form field, and returns null if it's empty. */

@@ -39,6 +39,7 @@ export function filterForm(
   }</div></form>`;
 }
 
+/** A form with more fields than this is collapsed on narrow screens. */
 const maxUnfolded = 2;
 
 /** Attributes for a filter form that's hidden on narrow screens until somebody presses `filtersButton`. */

@@ -21,6 +21,7 @@ type FigureReader = Pick<Analytics, 'figures'>;
 
 export interface ReportedFigures {
   readonly report: FiguresReport | TooManyCalls;
+  /** True if the figures include the gateway's own calls although the filter hides them. */
   readonly hasOwn: boolean;
 }
 

@@ -11,12 +11,15 @@ import type { PageContent, Undo } from './route.ts';
 
 export interface Frame {
   readonly person: Person | null;
+  /** Null to follow the browser's colour scheme. */
   readonly theme: Preferences['theme'];
   /** The path and query of the page, to return there after a change of the theme. */
   readonly path: string;
   readonly csrfToken: string;
   readonly nav: readonly NavGroup[];
+  /** The project that the page belongs to, or else the one that the person visited last. */
   readonly project: { readonly slug: string; readonly name: string } | null;
+  /** What the project switcher offers. Each `href` is the same page in another project. */
   readonly projects: readonly { readonly slug: string; readonly name: string; readonly href: string }[];
   readonly notice: { readonly text: string; readonly tone: 'good' | 'bad'; readonly undo?: Undo } | null;
 }

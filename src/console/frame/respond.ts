@@ -40,6 +40,7 @@ export function createResponder({ navigation, projectsOf, logger }: ResponderDep
   const frameOf = async (visit: Visit, visited: VisitedProject | null, message: Frame['notice']): Promise<Frame> => {
     const { session, cookies, url, secrets, request } = visit;
     const csrfToken = csrfTokenOf(secrets[0]);
+    // The browser can't return to a POST, so return to the account page instead.
     const path = request.method === 'GET' ? url.pathname + url.search : '/console/account';
     const common = { csrfToken, path, notice: message };
     if (session === null) return { ...common, person: null, theme: null, nav: [], project: null, projects: [] };
@@ -50,6 +51,7 @@ export function createResponder({ navigation, projectsOf, logger }: ResponderDep
     const nav = navigation.groupsFor({ path: url.pathname, slug: project?.slug ?? null, role, isAdmin: session.person.isAdmin });
     const prefix = `/console/p/${visited?.project.slug}`;
     const page = visited !== null && url.pathname.startsWith(`${prefix}/`) ? url.pathname.slice(prefix.length) : null;
+    // The query of a POST has nothing to do with the submitted form.
     const query = request.method === 'GET' ? url.searchParams : new URLSearchParams();
     const pages: Readonly<Record<Role, string>> = {
       member: navigation.samePage(page, query, 'member'),

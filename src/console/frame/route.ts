@@ -47,6 +47,7 @@ export interface ActionRoute extends RouteBase {
    * there's nothing to audit.
    */
   readonly action: string | null;
+  /** The maximum size of the form in bytes. Defaults to 1 MiB. */
   readonly maxBytes?: number;
   /** Throws a GatewayError if the input is invalid. If there's an `invalidForm`, it then shows the form again. */
   handle(context: ConsoleContext, form: URLSearchParams): Promise<ActionResult>;
@@ -77,6 +78,7 @@ export interface ConsoleContext {
   readonly visitor: Session | null;
   /** The project in the URL. Throws on routes with access `person`, `admin` or `anyone`, because they have none. */
   readonly project: Project;
+  /** The person's role in `project`. Deployment admins count as owners of every project. */
   readonly role: Role;
   /** The requested URL, with filters and paging in its query. */
   readonly url: URL;
@@ -107,6 +109,7 @@ export interface PageContent {
   readonly content: Html;
   readonly status?: number;
   readonly actions?: Html;
+  /** The parent pages, from the top level down. */
   readonly breadcrumbs?: readonly { readonly label: string; readonly href: string }[];
   /** Scripts for this page only, created with `defineAsset` and loaded with `defer`. */
   readonly scripts?: readonly Asset[];
@@ -123,6 +126,7 @@ export type PageResult =
       readonly header: readonly string[];
       readonly rows: CsvRows;
     }
+  /** A part of a page for htmx, without the layout. */
   | { readonly kind: 'fragment'; readonly content: Html }
   | { readonly kind: 'download'; readonly fileName: string; readonly contentType: string; readonly body: string }
   /** `to` is a path on this site, or with `external` the URL of another site, e.g. of an identity provider. */
@@ -145,6 +149,7 @@ export interface Undo {
 
 export interface RedirectResult {
   readonly kind: 'redirect';
+  /** A path on this site. */
   readonly to: string;
   readonly notice?: string;
   /** Adds a button that reverts the action, next to the `notice`, which has to be set as well. */

@@ -1,7 +1,7 @@
 /**
- * Protects forms against CSRF. Browsers send the origin of a request in `Sec-Fetch-Site`. Older browsers, and browsers
- * that talk to a remote host without TLS, send `Origin` instead. If neither is present, the hidden token still protects
- * the form.
+ * Protects forms against CSRF. Browsers say in `Sec-Fetch-Site` whether a request comes from the same site. Older
+ * browsers, and browsers that talk to a remote host without TLS, send `Origin` instead. If neither is present, the
+ * hidden token still protects the form.
  */
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';

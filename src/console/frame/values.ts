@@ -50,12 +50,13 @@ const decimalFormats = new Map<number, Intl.NumberFormat>();
 
 /**
  * Returns a formatter that gives the amounts of a column the same number of decimals, so that the decimal points line
- * up. That's between 2 and 6, or at most 4 if an amount is a dollar or more. Amounts that are too small become e.g. `<
- * $0.0001`. The tooltip has the exact amount.
+ * up. That's between 2 and 6, or at most 4 if an amount is a dollar or more. Smaller amounts become e.g. `< $0.0001`.
+ * The tooltip has the exact amount.
  */
 export function equalUsd(amounts: readonly (number | bigint | null)[]): (nanos: number | bigint | null) => Html {
   const sizes = amounts.flatMap((nanos) => (nanos === null || Number(nanos) === 0 ? [] : [Math.abs(toUsd(Number(nanos)))]));
   const most = sizes.some((size) => size >= 1) ? 4 : 6;
+  // Use enough decimals for two significant digits of the smallest amount.
   const decimals = sizes.length === 0 ? 2 : Math.min(most, Math.max(2, 1 - Math.floor(Math.log10(Math.min(...sizes)))));
   const format = dollarsWith(decimals);
   return (nanos) => {

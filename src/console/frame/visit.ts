@@ -10,6 +10,7 @@ import { csrfTokenOf, isSecure, originOf } from './same-site.ts';
 
 export interface Visit {
   readonly request: Request;
+  /** The URL of the start page if the requested URL is invalid. */
   readonly url: URL;
   readonly isUrlValid: boolean;
   readonly now: number;

@@ -192,6 +192,7 @@ function toInstant(text: string | null, zone: string): string | null {
   return formatTime(fromLocalTime(zone, { year, month, day, hour, minute }));
 }
 
+/** This is the only page that ever shows the secret. */
 export function issuedKeyPage(
   context: ConsoleContext,
   { secret, record }: IssuedKey,

@@ -30,6 +30,7 @@ import type { ConsoleContext, CsvValue, PageResult } from '../frame/route.ts';
 export interface KeyListDeps {
   readonly keyring: Pick<Keyring, 'list'>;
   readonly readCounters: ReadCounters;
+  /** Returns the start of each key's latest call, by key id. */
   readonly lastCalls: (keyIds: readonly string[]) => Promise<ReadonlyMap<string, number>>;
   /** Returns the latest failed call of each key. Keys without failed calls are missing. */
   readonly lastErrors: (keyIds: readonly string[]) => Promise<ReadonlyMap<string, LastError>>;
@@ -41,6 +42,7 @@ export interface UsedKey {
   readonly uses: readonly CeilingUse[];
   readonly lastUsedAt: number | null;
   readonly lastError: LastError | null;
+  /** What the key has spent in the last 30 days. */
   readonly recent: KeyUse;
 }
 

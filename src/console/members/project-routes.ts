@@ -42,6 +42,7 @@ interface ListedProject {
 
 export interface ProjectRoutesDeps {
   readonly projects: Pick<Projects, 'findBySlug' | 'list' | 'put'>;
+  /** Returns the figures of the projects, in the same order as `projects`. */
   readonly readFigures: (
     projects: readonly Project[],
     view: { readonly range: Range; readonly now: number; readonly signal: AbortSignal },

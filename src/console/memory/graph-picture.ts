@@ -29,6 +29,7 @@ interface Format {
 }
 
 const wide: Format = { name: 'wide', width: 1_000, marginX: 90, nodeRadius: 70, passes: 1, maxLabelLength: 26, maxLabelledArrows: 12 };
+/** For phones, on which the wide picture would be scaled down until its labels are unreadable. */
 const narrow: Format = { name: 'narrow', width: 360, marginX: 58, nodeRadius: 52, passes: 3, maxLabelLength: 17, maxLabelledArrows: 4 };
 const marginY = 40;
 

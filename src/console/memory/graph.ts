@@ -14,6 +14,7 @@ export interface GraphDeps {
 }
 
 const maxFacts = 100;
+/** Nobody could read a picture with more nodes than this. */
 const maxNodes = 60;
 const maxCounted = 10_000;
 const maxExported = 10_000;

@@ -140,6 +140,7 @@ function idOf({ id = '' }: Readonly<Record<string, string>>): string {
 interface Shown extends ItemDetails {
   readonly facts: readonly Fact[];
   readonly names: ReadonlyMap<string, string>;
+  /** The rejected text, if somebody has just tried to correct the memory. */
   readonly typed: string | undefined;
 }
 

@@ -15,9 +15,12 @@ import { type ConsoleContext, type ConsoleRoute, get } from '../frame/route.ts';
 export interface ProjectSetup {
   readonly providers: readonly string[];
   readonly hasDemo: boolean;
+  /** Tiers with at least one chat model that would work. */
   readonly tiers: readonly string[];
+  /** Keys that work right now. */
   readonly keys: number;
   readonly calls: number;
+  /** How many of the calls had more than one attempt. */
   readonly failovers: number;
   readonly hasMemories: boolean;
 }

@@ -77,6 +77,7 @@ export function breakerTable(
     empty: 'The project may not use any provider that is configured. Allow some under Routing.',
     columns: [
       { label: 'Provider', value: ({ provider }) => provider },
+      // If the provider has a pool, `provider` is `<name>/<member>`.
       { label: 'Health', value: ({ provider }) => healthBadge(healthOf(provider.split('/', 1)[0] ?? '')) },
       {
         label: 'Breaker of the project',

@@ -5,6 +5,7 @@ import type { PlaygroundPrompt, PlaygroundToolCall, PlaygroundTurn } from '../..
 
 export interface PlaygroundInput {
   readonly model: string;
+  /** The tier or model to compare with. Empty if there's no comparison. */
   readonly other: string;
   readonly system: string;
   readonly turns: readonly PlaygroundTurn[];
@@ -26,6 +27,7 @@ const maxModelLength = 300;
 const maxTurns = 200;
 const maxImages = 10;
 
+/** Throws `bad_request` if the input is invalid. */
 export function parseInput(fields: URLSearchParams): { readonly input: PlaygroundInput; readonly prompt: PlaygroundPrompt } {
   const input = readInput(fields);
   if (input.model === '') throw invalid('choose a model');
@@ -102,6 +104,7 @@ function parseEntered(text: string, what: string): unknown {
 
 /** Returns unvalidated fields, to fill in the form again. Invalid numbers become NaN. */
 export function readInput(fields: URLSearchParams): PlaygroundInput {
+  // Browsers send line breaks as CRLF.
   const text = (name: string) => (fields.get(name) ?? '').replaceAll('\r\n', '\n');
   const number = (name: string) => (text(name).trim() === '' ? null : Number(text(name)));
   return {

@@ -15,6 +15,7 @@ import { type PricedModel, priceColumns } from './price-columns.ts';
 import { pricesPath } from './price-list.ts';
 
 export interface ConvertedPrices {
+  /** The price rows by `<provider>/<model>`, in the format of gateway.yaml. */
   readonly models: Readonly<Record<string, JsonObject>>;
   readonly skipped: readonly { readonly entry: string; readonly reason: string }[];
   /** The number of ignored entries, for vendors that none of the providers uses. */
@@ -31,7 +32,7 @@ const fileScript = defineAsset(new URL('./import-file.js', import.meta.url));
 
 /** Limits the size of the rows after decompression. */
 const maxRowBytes = 16 * 1024 * 1024;
-/** If an import affects more models than this, the page only shows their number. */
+/** Each table lists at most this many models or entries, and says how many there are. */
 const maxListed = 200;
 const breadcrumbs = [{ label: 'Prices', href: pricesPath }];
 

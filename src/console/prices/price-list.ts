@@ -26,6 +26,7 @@ import { type PricedModel, priceColumns, priceCsv, priceCsvHeader, sourceBadge }
 export interface PriceListDeps {
   readonly listModels: () => readonly PricedModel[];
   readonly latestPrices: (models: readonly string[]) => Promise<readonly PricePeriod[]>;
+  /** Newest first. */
   readonly priceHistory: (model: string) => Promise<readonly PricePeriod[]>;
 }
 

@@ -12,7 +12,9 @@ export interface PriceRoutesDeps extends PriceListDeps {
   readonly convertTable: (text: string, as: readonly string[]) => ConvertedPrices;
   /** Returns the changes of an import. Throws a `bad_request` that lists all mistakes. */
   readonly preview: (models: unknown) => PricePreview;
-  /** A null row removes the model's price. Throws the same errors as `preview`. */
+  /**
+   * Imports the rows. A null row removes the row that was imported for this model. Throws the same errors as `preview`.
+   */
   readonly importModels: (models: unknown) => Promise<ImportReceipt>;
 }
 

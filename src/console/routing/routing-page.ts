@@ -17,6 +17,7 @@ import { healthBadge, healthRule, type ReadHealth } from '../frame/provider-heal
 import type { ConsoleContext, CsvValue, PageContent, PageResult } from '../frame/route.ts';
 import { markModel } from '../frame/tier-checks.ts';
 
+/** A configured provider. Never includes its API key. */
 export interface ProviderSummary {
   readonly name: string;
   readonly host: string;
@@ -87,7 +88,7 @@ function tierRows(catalog: Catalog, settings: ConsoleContext['project']['setting
   ];
 }
 
-/** Warns about tiers whose calls fail, because all of their models are missing or forbidden. */
+/** Warns about tiers that calls can't use, because all of their models are missing or forbidden. */
 function unusableNotice(tiers: readonly TierRow[], fill: boolean): Html | '' {
   if (tiers.length === 0) return '';
   const names = tiers.map(({ name }, index) => html`${index === 0 ? '' : ', '}<code>${name}</code>`);

@@ -31,6 +31,7 @@ import {
 
 export interface SettingsPageDeps {
   readonly settings: Pick<MemorySettingsStore, 'read' | 'change'>;
+  /** Previews what the rule would delete if it took effect at the time `at`. */
   readonly previewRetention: (projectId: string, rule: StricterRule, at: number) => Promise<RetentionPreview>;
   /**
    * Counts conversations that are past their deletion date, but are kept because memory hasn't learned from them yet.

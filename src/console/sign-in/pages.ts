@@ -87,6 +87,7 @@ export function linkView(context: FormContext, { token, person, entered = { emai
           password('Password', true, 'At least 12 characters.'),
         ]
       : [
+          // Password managers need this field to store the address together with the password.
           html`<input class="hidden" type="email" name="username" value="${person.email}" autocomplete="username" readonly tabindex="-1" aria-hidden="true">`,
           person.hasPassword
             ? password('New password', false, 'Leave it empty to keep your password. At least 12 characters.')
