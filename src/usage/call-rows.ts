@@ -12,6 +12,7 @@ export interface ListOptions {
   readonly before?: string | null | undefined;
   readonly taskId?: string | null | undefined;
   readonly source?: string | null | undefined;
+  /** Only lists calls for which a vendor has returned this request id. */
   readonly requestId?: string | null | undefined;
   readonly subject?: string | null | undefined;
   readonly hideOwn?: boolean | undefined;
@@ -73,6 +74,7 @@ export interface AttemptRow {
   readonly duration_ms: number;
   readonly cost: number | null;
   readonly price_unknown: boolean;
+  /** Why the attempt failed. Null if it succeeded, or if the reason has been deleted. */
   readonly error: AttemptError | null;
 }
 

@@ -19,6 +19,7 @@ export type UsageReports = ReturnType<typeof createUsageReports>;
 
 interface UsageRow {
   readonly name: string | null;
+  /** In nano-dollars. Calls with an unknown cost count as 0. */
   readonly cost: number;
   readonly tokens: number;
   readonly calls: number;
@@ -26,8 +27,8 @@ interface UsageRow {
 
 export function createUsageReports({ database, clock }: { database: Database; clock: Clock }) {
   /**
-   * Clients poll these reports, but have few database connections. So callers who ask for the same report at the same
-   * time share the result.
+   * Clients poll these reports, but we have only a few database connections for them. So callers who ask for the same
+   * report at the same time share the result.
    */
   const shared = createSharedReads();
   /** Sums up calls by an attribute and returns the most expensive groups. Calls without this attribute are left out. */
@@ -119,6 +120,7 @@ const allTokens = 'tokens_input + tokens_cached_input + tokens_cache_write + tok
 const usageSums = `sum(cost_nanos)::bigint as cost, sum(${allTokens})::bigint as tokens, sum(calls)::bigint as calls`;
 const largestFirst = `group by name having sum(calls) <> 0 order by cost desc, name limit ${maxGroups}`;
 
+/** Calls of the month that aren't in a rollup yet. */
 const unfilledTasks = `from calls
      where project_id = $1::uuid and id >= $4::uuid and id < least($5::uuid, (select filled_from from usage_rollup_fill)) and not in_rollups`;
 
@@ -129,7 +131,7 @@ const newTasks = `from usage_increments
 
 /**
  * Selects the most expensive tasks of the month. A task that has changed since the last merge may have become cheaper
- * and drop out, so besides the changed tasks, this reads as many additional merged ones.
+ * and drop out. So we read all changed tasks, and enough of the most expensive merged ones to take their places.
  */
 const selectTasks = `
   with changed as materialized (

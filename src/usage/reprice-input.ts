@@ -39,6 +39,7 @@ export const repriceInput = z.strictObject({
 });
 
 export interface RepriceInput {
+  /** Only calls that started in this window are repriced. `from` is inclusive and `to` is exclusive. */
   readonly from: number;
   readonly to: number;
   /** A project slug, or null for all projects. */

@@ -30,10 +30,13 @@ export interface RepriceReceipt {
   readonly prices_corrected: readonly string[];
   readonly calls: number;
   readonly calls_changed: number;
+  /** Changed calls whose cost was unknown before. */
   readonly calls_newly_priced: number;
   readonly attempts_changed: number;
   readonly counters_changed: number;
+  /** How many calls kept their cost because it can't be recalculated, by reason (see `RecalculatedCost`). */
   readonly left: Readonly<Record<SkipReason, number>>;
+  /** The sum of all changes in USD. */
   readonly difference: number;
 }
 

@@ -31,7 +31,9 @@ export interface StatusInput {
 }
 
 export interface CounterUsage {
+  /** What settled calls have used, in calls, tokens or nano-dollars. */
   readonly used: number;
+  /** What's reserved for running calls, i.e. the sum of their upper bounds. */
   readonly reserved: number;
 }
 

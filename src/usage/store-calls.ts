@@ -5,6 +5,7 @@ import { hashSubjectHex } from '../core/subject.ts';
 import type { Queries } from '../db/database.ts';
 import { type Column, selectRows } from '../db/row-batches.ts';
 
+/** Returns the calls that weren't stored before. */
 export async function storeCalls(tx: Queries, calls: readonly SettledCall[]): Promise<readonly SettledCall[]> {
   if (calls.length === 0) return [];
   const insertCalls = insertInto('calls', callColumns, calls);

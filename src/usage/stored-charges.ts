@@ -14,7 +14,9 @@ import { parseStoredPrice } from './prices/stored-price.ts';
 export interface ChargesWindow {
   readonly from: number;
   readonly to: number;
+  /** Null for all projects. */
   readonly projectId: string | null;
+  /** Null for all models. */
   readonly models: readonly string[] | null;
 }
 
@@ -57,6 +59,7 @@ function withAttempts(call: StoredCharge, attempts: readonly StoredCharge[]): St
   return { ...call, charge: { kind: 'cost', nanos } };
 }
 
+/** Skips calls that have been deleted in the meantime. */
 export async function writeCallCosts(tx: Queries, costs: readonly NewCost[]): Promise<readonly CostAdjustment[]> {
   if (costs.length === 0) return [];
   return tx.query<CostAdjustment>(

@@ -35,6 +35,7 @@ export interface CallSummary {
 }
 
 export interface CallPageRequest extends CallSelection {
+  /** Only lists calls that are older than this id. */
   readonly before?: string | null;
   readonly limit: number;
   /** How many call rows may be read if no index supports the filters. Beyond that, we throw `TooManyCalls`. */

@@ -20,6 +20,7 @@ export interface CostLine {
     | 'images'
     | 'characters'
     | 'seconds'
+    /** Failed attempts that the vendor bills anyway. */
     | 'earlier attempts'
     /** Uses of a tool that the vendor runs, e.g. `tool web_search`. */
     | `tool ${string}`;
@@ -128,6 +129,7 @@ function toAttemptsLine(count: number, nanos: number): CostLine {
 }
 
 function toLine(item: CostLine['item'], count: number, priceNanos: bigint, per: 1 | 1_000_000): CostLine {
+  // Keep three decimals of the count, because vendors report seconds to the millisecond at best.
   const millionths = (BigInt(Math.round(count * 1_000)) * priceNanos * 1_000n) / BigInt(per);
   return { item, count, priceNanos, per, costNanos: { whole: millionths / 1_000_000n, millionths: millionths % 1_000_000n } };
 }

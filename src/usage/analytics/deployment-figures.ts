@@ -19,6 +19,7 @@ export interface DeploymentRequest extends Period {
   readonly signal?: AbortSignal;
 }
 
+/** If the figures are by provider, they count attempts instead of calls. */
 export interface DeploymentFigures {
   readonly calls: number;
   readonly errors: number;
@@ -64,6 +65,7 @@ export async function readDeploymentFigures(
 
 export interface UnitCosts {
   readonly start: number;
+  /** Exclusive. */
   readonly end: number;
   /** Nano-dollars for each requested project, followed by the sum of all other projects. */
   readonly costs: readonly bigint[];

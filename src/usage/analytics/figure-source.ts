@@ -32,6 +32,7 @@ const exactCalls = 10_000;
 const attributes = ['model', 'source', 'key', 'task'] as const satisfies readonly (Group & Scope)[];
 
 export interface SourceRequest extends Omit<FiguresRequest, 'zone'> {
+  /** Each period begins where the previous one ends. */
   readonly periods: readonly Period[];
   /** Only read these groups from the rollups. Ignored if a filter already selects a group. */
   readonly names?: readonly (string | null)[] | undefined;

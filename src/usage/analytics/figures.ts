@@ -15,6 +15,7 @@ export interface Figures {
   /** The time to the first chunk of successful streams, in milliseconds. Null if there were none. */
   readonly firstChunk: Percentiles | null;
   readonly cacheHits: number;
+  /** The number of calls that could have been served from the response cache. */
   readonly cacheLookups: number;
   /** The number of calls with a second attempt, or the number of attempts that aren't the first of their call. */
   readonly failovers: number;

@@ -28,6 +28,7 @@ export interface FoundCalls {
 
 /** How many calls we return for a vendor's request id. Vendors should never use an id twice. */
 const maxCalls = 10;
+/** No header can contain a longer id. */
 const maxLength = 16_384;
 
 export async function findCalls(queries: Queries, projectId: string, text: string): Promise<FoundCalls> {

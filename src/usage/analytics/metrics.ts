@@ -28,6 +28,7 @@ const tokens = (name: string, label: string, part: keyof Figures['tokens']): Met
   value: (figures) => figures.tokens[part],
 });
 
+/** The first metric is the default. */
 export const metrics: readonly [Metric, ...Metric[]] = [
   { name: 'cost', label: 'Cost', unit: 'nanos', isAdditive: true, rank: 'cost', value: ({ costNanos }) => Number(costNanos) },
   { name: 'calls', label: 'Calls', unit: 'count', isAdditive: true, rank: 'calls', value: ({ calls }) => calls },

@@ -20,8 +20,10 @@ export interface GroupFigures {
 
 export interface UnitFigures {
   readonly start: number;
+  /** Exclusive. */
   readonly end: number;
   readonly figures: Figures;
+  /** In the same order as `FiguresReport.groups`. */
   readonly groups: readonly Figures[];
 }
 
@@ -179,7 +181,8 @@ export async function readTop(queries: Queries, request: TopRequest, group: Grou
     );
   };
   // A project can have any number of tasks, so first read only the sums for ranking, and then all figures of the top
-  // tasks. Short ranges need call rows, because the index only contains calls with a task.
+  // tasks. Over a short range, both steps read call rows. The index on these only contains calls with a task, so two
+  // steps only pay off if calls without a task are left out (`isNamed`).
   const isByTask = isAnyTask(request, group) && (isNamed || request.to - request.from > 2 * dayMs);
   const ranked = isByTask ? await readGroups([...new Set(['calls', ...of] as const)], '') : undefined;
   const rows = await readGroups(

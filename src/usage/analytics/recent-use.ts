@@ -9,6 +9,7 @@ import type { Period } from './range.ts';
 export interface Use {
   /** Only includes calls that count against ceilings. */
   readonly calls: number;
+  /** In nano-dollars. */
   readonly cost: number;
 }
 

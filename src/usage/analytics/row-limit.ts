@@ -7,7 +7,7 @@ import { createParameters, fromFilterValue, whereCalls } from './call-filter.ts'
 import type { FiguresRequest } from './figures-request.ts';
 import type { Period } from './range.ts';
 
-/** Reading this many call rows takes about 0.1 s, so no page of the console reads more. */
+/** Reading this many call rows takes about 0.1 s. Pages of the console don't read more unless somebody asks for it. */
 export const maxPageRows = 50_000;
 
 export class TooManyCalls extends Error {

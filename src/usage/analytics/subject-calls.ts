@@ -10,7 +10,7 @@ export interface SubjectCalls {
   readonly errors: number;
   readonly costNanos: bigint;
   readonly unpriced: number;
-  /** When the end user's first call started. Null if there are no calls. */
+  /** When the first and the last of these calls started. Null if there are none. */
   readonly firstAt: Date | null;
   readonly lastAt: Date | null;
   readonly newest: readonly SubjectCall[];

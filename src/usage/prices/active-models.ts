@@ -37,6 +37,7 @@ export interface ActiveModelsOptions<Row extends ModelRow> {
    */
   readonly parseRows: (models: JsonObject) => { readonly rows: Models<Row>; readonly errors: readonly string[] };
   readonly priceOf: (row: Row) => Price | null;
+  /** Called synchronously after each change. */
   readonly onChange: (models: Models<Row>) => void;
   readonly retryIntervalMs?: number;
 }
@@ -128,6 +129,7 @@ export function createActiveModels<Row extends ModelRow>(options: ActiveModelsOp
   };
 
   const synced = async (): Promise<void> => {
+    // A run in progress may not see the latest change, so wait for it and then run again.
     await sync.idle();
     await sync.runNow();
   };

@@ -15,6 +15,7 @@ import { type ModelPrices, parseStoredPrice } from './stored-price.ts';
 
 export interface PriceEntry {
   readonly model: string;
+  /** In the format of `toStoredPrice`. */
   readonly price: JsonObject | null;
   readonly source: string;
 }
@@ -62,6 +63,7 @@ export interface PricePeriod {
   readonly source: string;
 }
 
+/** Returns the latest price of each model, in no particular order. */
 export async function latestPrices(database: Queries, models: readonly string[]): Promise<PricePeriod[]> {
   const rows = await selectLatest(
     database,
@@ -77,6 +79,7 @@ function selectLatest(queries: Queries, entries: readonly { readonly model: stri
   );
 }
 
+/** Newest first. */
 export async function priceHistory(database: Queries, model: string): Promise<PricePeriod[]> {
   const rows = await database.query<PriceRow>(
     `select ${periodColumns} from model_prices where model = $1::text order by effective_from desc`,

@@ -14,11 +14,13 @@ export interface RefusedCallRow extends Omit<RefusedRow, 'projectId'> {
 
 export interface RefusalFilter {
   readonly reason?: RefusalReason | null | undefined;
+  /** The prefix of the key. */
   readonly key?: string | null | undefined;
   readonly source?: string | null | undefined;
 }
 
 export interface RefusalSelection extends RefusalFilter, Partial<Period> {
+  /** Null for all projects. */
   readonly projectId: string | null;
 }
 
@@ -31,6 +33,7 @@ const columns = `id, (select slug from projects where projects.id = project_id) 
   (select name from virtual_keys where virtual_keys.id = key_id) as "keyName", source, requested_model as "requestedModel", route, status,
   code, reason, rule, rule_limit as "limit"`;
 
+/** Newest first. */
 export function listRefused(queries: Queries, { before, limit, ...selection }: RefusalPageRequest): Promise<RefusedCallRow[]> {
   const parameters = createParameters();
   const { add, values } = parameters;
@@ -68,6 +71,7 @@ export interface RefusalCounts {
   readonly calls: number;
   /** How many of the refused calls have a row. The others were only counted. */
   readonly recorded: number;
+  /** The most frequent reason comes first. */
   readonly byReason: readonly { readonly reason: RefusalReason; readonly calls: number }[];
 }
 
@@ -87,6 +91,7 @@ export async function countRefused(queries: Queries, selection: RefusalSelection
 }
 
 export interface RefusalsOfUnit {
+  /** The index of the unit in `starts`. */
   readonly unit: number;
   readonly reason: RefusalReason;
   readonly calls: number;

@@ -5,9 +5,9 @@
  * A key can be refused thousands of times per second. So each process writes at most `maxRowsPerMinute` rows for a key
  * per minute, and only counts the rest.
  *
- * If the database is unavailable, up to `maxQueuedRows` rows and `maxCounts` counts wait in memory. If there are more
- * rows, we only count those refusals. If there are more counts, they're lost, which shows in a metric. If somebody
- * kills the process, the last second is lost.
+ * If the database is unavailable, up to `maxQueuedRows` rows and `maxCounts` counts wait in memory. Refusals for which
+ * there's no room for a row are only counted. If there are too many counts as well, they're lost, which a metric shows.
+ * If the process is killed, the last second is lost.
  */
 import { createBackgroundLoop } from '../../core/background-loop.ts';
 import { GatewayError } from '../../core/errors.ts';
@@ -31,8 +31,8 @@ export interface RefusedCall {
 }
 
 /**
- * Records a call if `error` is a refusal and the key is known. Never throws. Calling it twice with the same error has
- * no effect.
+ * Records a call if `error` is a refusal and the key is known. Never throws. A second call with the same error has no
+ * effect.
  */
 export type RecordRefusal = (error: unknown, call: RefusedCall) => void;
 
@@ -66,6 +66,7 @@ const stopTimeoutMs = 2_000;
 
 interface KeyWindow {
   rows: number;
+  /** Only what has been counted since we last began to store counts. */
   readonly counts: Map<string, RefusalCount>;
 }
 
@@ -186,11 +187,13 @@ export function createRefusalRecorder({ database, logger }: RecorderOptions): Re
     record,
     async flush() {
       if (!isWaiting() || loop.isFailing) return;
+      // The loop reports the error.
       await withTimeout(storeAll(), flushTimeoutMs, () => undefined).catch(() => undefined);
     },
     totals: () => totals,
     start: () => loop.start(),
     async stop() {
+      // The loop reports the error.
       await withTimeout(storeAll(), stopTimeoutMs, () => undefined).catch(() => undefined);
       isStopped = true;
       await loop.stop();

@@ -18,12 +18,14 @@ export interface RefusedRow {
   readonly code: string;
   readonly reason: RefusalReason;
   readonly rule: string | null;
+  /** The limit of the ceiling in calls, tokens or nano-dollars. */
   readonly limit: number | null;
 }
 
 export interface RefusalCount {
   readonly projectId: string;
   readonly keyPrefix: string;
+  /** The start of the minute in milliseconds since 1970. */
   readonly minute: number;
   readonly reason: RefusalReason;
   calls: number;

@@ -10,7 +10,9 @@ export interface Segment extends Period {
 }
 
 export interface Cover {
+  /** Whole spans with stored sums. Adjacent spans of the same kind are merged into one segment. */
   readonly segments: readonly Segment[];
+  /** Time without stored sums, for which we have to read call rows. */
   readonly edges: readonly Period[];
 }
 
