@@ -9,6 +9,7 @@ export interface InputSize {
   readonly textBytes: number;
   /** The number of images, including those that are only referenced by URL. */
   readonly images: number;
+  /** The length of all audio in base64. */
   readonly audioBytes: number;
   /** The length of all PDFs in base64. Media that's neither an image nor audio counts as a document too. */
   readonly documentBytes: number;

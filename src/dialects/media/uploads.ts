@@ -7,7 +7,7 @@ import { gatewayError } from '../../core/errors.ts';
 import { getImageCount } from './image-speech.ts';
 
 export interface UploadKind {
-  /** Translations don't have a route of their own, so they're recorded as transcriptions. */
+  /** Translations don't have a route of their own, so they're routed and recorded as transcriptions. */
   readonly route: Extract<MediaRoute, 'images' | 'transcriptions'>;
   readonly path: '/images/edits' | '/audio/transcriptions' | '/audio/translations';
   /** The form fields that the gateway reads. All other parts are forwarded as well. */

@@ -23,6 +23,7 @@ const memberNames = ['model', 'prompt', 'image', ...Object.keys(parameterNames)]
 export const videoBodyKeys: ReadonlySet<string> = new Set(memberNames);
 
 export interface VideoRequestSummary {
+  /** Null if the caller wants the default model. */
   readonly model: string | null;
   /** The length of each video, which vendors bill by. */
   readonly durationMs: number;

@@ -13,7 +13,7 @@ export function checksSignatures(vendorModel: string): boolean {
 
 /**
  * Returns the splices that remove thinking blocks without a signature. Messages that contain nothing else are removed
- * as well. Most bodies don't have any unsigned thinking, which is found out without scanning them.
+ * as well. Most bodies don't have any unsigned thinking, and we can tell that without scanning them.
  */
 export function omitUnsignedThinking(body: Buffer, { members }: BodySpans): Splice[] {
   const messages = members.get('messages');

@@ -17,6 +17,7 @@ const reference = /"(?:file_id|file_url|file_data|video_url|audio_url|document_u
  */
 const itemById = /\{\s*"id"\s*:\s*"[^"]*"\s*\}/;
 const documentType = /"type"\s*:\s*"document"/;
+/** All document sources except plain text. */
 const documentSource = /"type"\s*:\s*"(?:url|file|base64)"/;
 
 export function findReferences(bytes: Buffer): References {

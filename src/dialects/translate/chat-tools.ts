@@ -8,7 +8,9 @@ import { getCacheControl } from './media.ts';
 
 export interface ToolSettings {
   readonly tools: readonly JsonObject[];
+  /** Null for the vendor's default. */
   readonly toolChoice: JsonObject | null;
+  /** The value for `output_config.format`. */
   readonly format: JsonObject | null;
 }
 

@@ -46,7 +46,8 @@ const noEfforts: ReadonlySet<string> = new Set(['none', 'minimal']);
 
 /**
  * Reads the reasoning that a chat request asks for in `reasoning_effort`, in OpenRouter's `reasoning`, or in `thinking`
- * as messages vendors have it. Returns null if it has none of these. Throws UntranslatableError for an unknown effort.
+ * as messages vendors have it. Returns null if it doesn't ask for any, or turns reasoning off. Throws
+ * UntranslatableError for an unknown effort.
  */
 export function readRequestedReasoning({ thinking, reasoning, reasoning_effort: chatEffort }: JsonObject): RequestedReasoning | null {
   const { type, budget_tokens: budgetTokens } = asLosslessObject(thinking);

@@ -114,6 +114,7 @@ export function createStreamTranslator<Part>(source: StreamSource<Part>, target:
   };
 }
 
+/** An SSE comment, which every client ignores. */
 export const keepAliveComment = ': keep-alive\n\n';
-/** Stands in for the message of an error event that has none. */
+/** Fallback message for error events that don't include one. */
 export const unnamedProblem = 'the vendor reported an error';

@@ -15,6 +15,7 @@ export interface CallItems {
   start(position: number, call: { readonly id: string; readonly name: string }): string;
   add(position: number, argumentText: string): string;
   end(position: number): string;
+  /** Ends every call whose arguments are complete. */
   endWhole(): string;
   endAll(): string;
   open(): OpenItem[];

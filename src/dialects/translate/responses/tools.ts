@@ -18,7 +18,9 @@ export interface CallerTool {
 }
 
 export interface TranslatedTools {
+  /** The `tools`, `tool_choice` and `parallel_tool_calls` of the chat request. */
   readonly chat: JsonObject;
+  /** The caller's tools that the model can use. */
   readonly offered: readonly unknown[];
   /** The types of omitted tools, which only OpenAI can run. */
   readonly omitted: readonly string[];
