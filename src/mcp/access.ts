@@ -6,6 +6,7 @@ import type { Scope } from '../people/scopes.ts';
 export interface Access {
   readonly person: Person;
   readonly scopes: readonly Scope[];
+  /** Milliseconds since the epoch. */
   readonly expiresAt: number;
   /** The actor in the audit log. For an OIDC token, that's the person who has signed in. */
   readonly actor: 'personal_token' | 'person';

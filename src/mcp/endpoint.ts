@@ -38,7 +38,7 @@ export interface McpEndpoint {
   serve(request: IncomingMessage, response: ServerResponse): Promise<void>;
   /** Sends the metadata of the protected resource (RFC 9728), for which no token is needed. */
   sendMetadata(request: IncomingMessage, response: ServerResponse): Promise<void>;
-  /** Waits for running tool calls and ends all streams. Later requests fail. */
+  /** Waits for running tool calls, and then ends all open streams. Later requests fail. */
   close(): Promise<void>;
 }
 

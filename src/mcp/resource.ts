@@ -16,6 +16,7 @@ export interface ResourceSettings {
    * The public URL without a trailing slash, e.g. `https://gateway.example.com`. Null to accept only loopback names.
    */
   readonly publicUrl: string | null;
+  /** The OIDC issuer. Null to accept only personal tokens. */
   readonly issuer: string | null;
 }
 
@@ -25,6 +26,7 @@ export interface RequestHeaders {
 }
 
 export interface Resource {
+  /** The URL of this resource, which is also the audience that access tokens have to be issued for. */
   readonly url: string;
   readonly issuer: string | null;
   /**

@@ -5,6 +5,7 @@ import { type Batch, type BatchState, batchStates } from '../../memory/learning/
 import { type AnyTool, defineTool } from './tool.ts';
 
 export interface BatchesToolDeps {
+  /** Newest first. */
   readonly listBatches: (projectId: string, state: BatchState | null) => Promise<readonly Batch[]>;
 }
 

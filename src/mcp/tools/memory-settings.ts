@@ -95,6 +95,7 @@ export function createMemorySettingsTools(deps: MemorySettingsToolDeps): readonl
 
 interface DeletionStart {
   readonly rule: Pick<PendingDeletion, 'delete_conversations_after_days' | 'delete_unlearned'>;
+  /** Absent if the rule is already in effect. */
   readonly effectiveAt?: string;
 }
 

@@ -18,6 +18,7 @@ export interface Tool<Input extends z.ZodObject> {
   readonly isReadOnly: boolean;
   /** The tool's own arguments. `project` is added to every tool. */
   readonly input: Input;
+  /** The result, also without `project`. */
   readonly output: z.ZodObject;
   run(input: z.output<Input>, context: ToolContext): Promise<ToolResult>;
 }
@@ -32,6 +33,7 @@ export interface ToolContext {
 
 export interface ToolResult {
   readonly output: Readonly<Record<string, unknown>>;
+  /** Put in front of the JSON output, for the model to read. */
   readonly summary?: string | null;
 }
 
