@@ -36,6 +36,7 @@ export interface Applications {
    * be created.
    */
   find(projectId: string, source: string): Promise<Application>;
+  /** Returns only applications with settings of their own, sorted by name. */
   list(projectId: string): Promise<Application[]>;
 }
 

@@ -10,7 +10,9 @@ import { storedTierFields, type TierSettings, tierFields, toTierSets, toTierSett
 export interface ProjectSettings extends TierSettings {
   /** The only providers that the project may use. Null for all providers, and an empty list for none. */
   readonly providers: readonly string[] | null;
+  /** Models and providers that are only tried after all others have failed. */
   readonly retired: readonly string[];
+  /** Only providers with all of these tags get the project's calls. */
   readonly requiredTags: readonly string[];
   /** Turns catalog fill on or off. Null to use the setting in gateway.yaml. */
   readonly catalogFill: boolean | null;
@@ -23,6 +25,7 @@ export interface ProjectSettings extends TierSettings {
   readonly errorCodes: 'gateway' | 'vendor';
   /** The IANA name of the time zone for reports, which determines when a day starts. */
   readonly timeZone: string;
+  /** The settings that applications override, by the name of the application. */
   readonly applications: ReadonlyMap<string, ApplicationSettings>;
 }
 
@@ -92,6 +95,7 @@ export interface ProjectChange {
   apply(current: StoredSettings): StoredSettings;
 }
 
+/** Throws a `bad_request` that lists all mistakes. */
 export function parseProjectChange(slug: string, input: unknown): ProjectChange {
   const isSlug = /^[a-z0-9][a-z0-9-]{0,62}$/.test(slug);
   const slugIssues = isSlug
@@ -144,6 +148,7 @@ export function toSettingsJson(settings: ProjectSettings): StoredSettings {
   });
 }
 
+/** Drops undefined properties, because they would overwrite existing values. */
 function definedMembers<Part extends object>(part: Part): Partial<Part> {
   const entries = Object.entries(part).filter(([, value]) => value !== undefined);
   return Object.fromEntries(entries) as Partial<Part>;

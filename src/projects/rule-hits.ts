@@ -21,16 +21,19 @@ export interface RuleUse {
 }
 
 export interface RuleHits {
+  /** Never waits for the database and never throws. */
   record(hit: RuleHit): void;
   /** Returns how often each rule of the project has matched in the last seven days, by rule id. */
   count(projectId: string): Promise<ReadonlyMap<string, RuleUse>>;
   /** Returns the calls that a rule has matched in the last seven days, newest first. */
   listCalls(projectId: string, ruleId: string, page: { readonly before: string | null; readonly limit: number }): Promise<string[]>;
+  /** Returns how often each of these rules has matched, with the ids of the newest calls. */
   list(
     projectId: string,
     rules: readonly ContentRule[],
     newest: number,
   ): Promise<{ readonly rule: ContentRule; readonly hits: number; readonly calls: readonly string[] }[]>;
+  /** Writes the hits that are still in memory. */
   stop(): Promise<void>;
 }
 
@@ -46,6 +49,7 @@ interface PendingHits {
   readonly rule: string;
   readonly hour: number;
   hits: number;
+  /** Newest first. */
   calls: string[];
 }
 
