@@ -74,7 +74,7 @@ export function createVideos({ database, correctCalls }: VideosDeps) {
   };
 
   return {
-    /** Rejects with `budget_unavailable` if the database can't be written. */
+    /** Rejects with `budget_unavailable` if the database is unavailable. */
     async assertWritable(): Promise<void> {
       await mapUnavailable(database.query('select 1 from videos limit 1'));
     },
