@@ -31,7 +31,7 @@ export function handleImages({ json }: DemoRequest): DemoResponse {
   return jsonResponse({ created: createdAt, data, usage });
 }
 
-/** Handles an edit by simply drawing a new image. Its body is multipart. */
+/** Handles an edit, whose body is multipart, by simply drawing a new image. */
 export function handleImageEdits(request: DemoRequest): DemoResponse {
   const { json } = request;
   if (json.image === undefined && json['image[]'] === undefined) return badRequest("Missing required parameter: 'image'.");

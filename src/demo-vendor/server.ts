@@ -19,7 +19,7 @@ import { writeResponse } from './write-response.ts';
 export interface DemoVendor {
   /** The URL without a path. To get a base URL, append `/v1` for chat or `/v1beta` for video. */
   readonly url: string;
-  /** Closes all connections. It's fine to call this twice, the second call just waits. */
+  /** Closes all connections. It's fine to call this twice, because the second call waits for the first one. */
   close(): Promise<void>;
 }
 
