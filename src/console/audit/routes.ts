@@ -159,6 +159,7 @@ function changesOf(detail: AuditEntry['detail']): Html[] {
   );
 }
 
+/** Returns true if the value is shown right below the sentence. All other values are in the fold-out. */
 function isShown(name: string, value: unknown): boolean {
   if (name === 'added' || name === 'removed') return isRecord(value);
   return name === 'changed' || isChange(value);

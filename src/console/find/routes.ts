@@ -22,6 +22,7 @@ import { periodQuery } from '../frame/time-range.ts';
 export interface FindDeps {
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
   readonly findCalls: (projectId: string, text: string) => Promise<FoundCalls>;
+  /** Returns the first end users whose id begins with the text. */
   readonly findEndUsers: (projectId: string, text: string, limit: number) => Promise<SubjectList>;
   readonly listKeys: (projectId: string) => Promise<readonly KeyRecord[]>;
   readonly projectsOf: (person: Person) => Promise<readonly { readonly slug: string; readonly name: string }[]>;

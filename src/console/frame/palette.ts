@@ -2,6 +2,7 @@
 import { defineAsset } from './assets.ts';
 import { type Html, html } from './html.ts';
 
+/** Paths relative to the project. The command palette requests `findResultsPath`. */
 export const findPath = '/find';
 export const findResultsPath = `${findPath}/results`;
 

@@ -137,7 +137,9 @@ function createHandler(route: ConsoleRoute, options: ConsoleRouterOptions, respo
   };
 }
 
-/** Throws `not_found` if the person has no role in the project, and `forbidden` if only owners may use the route. */
+/**
+ * Throws `not_found` if the person has no role in the project, and `forbidden` if a member opens a route for owners.
+ */
 async function authorize(access: Access, { session, request }: Visit, options: ConsoleRouterOptions): Promise<VisitedProject | null> {
   switch (access) {
     case 'anyone':

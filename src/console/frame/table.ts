@@ -5,12 +5,14 @@ export interface Column<Row> {
   readonly label: string;
   readonly value: (row: Row) => Html | string | number | null;
   readonly align?: 'end';
+  /** Leaves the column out on phones. */
   readonly wideOnly?: boolean;
   /** Gives the column all remaining width and wraps its texts. */
   readonly grow?: boolean;
 }
 
 export interface TableOptions<Row> {
+  /** Says what the table contains. Only screen readers get it, unless `showCaption` is set. */
   readonly caption: string;
   readonly showCaption?: boolean;
   readonly columns: readonly Column<Row>[];

@@ -117,6 +117,7 @@ function inheritedSection({ arrangePath, inherited, scope }: TierFieldsOptions, 
   )}</ul></div>`;
 }
 
+/** A tier as somebody has entered it. `models` includes fields that were left empty. */
 export interface TierRow {
   readonly tier: string;
   readonly models: readonly string[];

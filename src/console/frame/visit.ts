@@ -21,6 +21,7 @@ export interface Visit {
   readonly secrets: readonly [string, ...string[]];
   /** Set if the visitor has no cookie yet from which a CSRF token can be derived. */
   readonly newCookie: Cookie | null;
+  /** True if htmx will replace a part of a page with the response. */
   readonly isPartial: boolean;
 }
 

@@ -43,6 +43,7 @@ export interface OverviewDeps extends CeilingsDeps, GettingStartedDeps {
   readonly analytics: Analytics;
   readonly readBreakers: ReadBreakers;
   readonly readHealth: ReadHealth;
+  /** Returns the names of the circuit breakers of the project's providers and pool members. */
   readonly breakersOf: (project: Project) => readonly string[];
 }
 

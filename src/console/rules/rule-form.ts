@@ -32,6 +32,7 @@ const actionOptions: readonly Option[] = [
 ];
 
 interface RuleFormOptions {
+  /** The path that the form posts to, relative to the project. */
   readonly action: string;
   readonly form: URLSearchParams;
   readonly errors?: FieldErrors;
