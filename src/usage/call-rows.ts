@@ -15,6 +15,7 @@ export interface ListOptions {
   /** Only lists calls for which a vendor has returned this request id. */
   readonly requestId?: string | null | undefined;
   readonly subject?: string | null | undefined;
+  /** Leaves out the gateway's own calls for project memory. */
   readonly hideOwn?: boolean | undefined;
   /** Only lists calls with a failed attempt whose reason hasn't been deleted yet. */
   readonly failed?: boolean | undefined;
@@ -23,7 +24,9 @@ export interface ListOptions {
 export interface CallRow {
   readonly id: string;
   readonly created_at: string;
+  /** The project's slug. */
   readonly project: string;
+  /** The prefix of the key. */
   readonly key: string;
   /** Null if the gateway itself made the call. */
   readonly key_name: string | null;

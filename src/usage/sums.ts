@@ -34,6 +34,7 @@ export type Measure = Exclude<keyof typeof callMeasures, Histogram>;
 export interface Addends {
   /** The kind of rows in `from`: stored sums, call rows, or attempts joined to their calls `c`. */
   readonly row: 'stored' | 'c' | 'a';
+  /** An SQL expression for the name of a row's group. */
   readonly name: string;
   readonly from: string;
   readonly where: string;

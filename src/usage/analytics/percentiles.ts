@@ -34,6 +34,7 @@ export function toPercentiles(rows: readonly SlotRow[]): Percentiles {
   );
 }
 
+/** Returns the slot of the nth fastest call. */
 function slotAt(slots: readonly (readonly [number, number])[], number: number): number {
   let counted = 0;
   for (const [slot, n] of slots) {

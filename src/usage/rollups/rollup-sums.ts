@@ -24,6 +24,7 @@ export interface RollupRequest {
   readonly periods: readonly Period[];
   /** Only reads sums with these names, with one index lookup for each. Null stands for calls without a value. */
   readonly names?: readonly (string | null)[];
+  /** Names keys by their prefix instead of their id. */
   readonly byPrefix?: boolean;
   readonly condition?: (name: string) => string;
 }
