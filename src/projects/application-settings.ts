@@ -17,6 +17,7 @@ export interface ApplicationCeiling {
   readonly window: ApplicationWindow;
 }
 
+/** The tiers override those of the project that have the same name. */
 export interface ApplicationSettings extends TierSettings {
   readonly ceilings: { readonly calls: ApplicationCeiling; readonly cost: ApplicationCeiling };
 }

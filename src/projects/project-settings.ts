@@ -29,6 +29,7 @@ export interface ProjectSettings extends TierSettings {
   readonly applications: ReadonlyMap<string, ApplicationSettings>;
 }
 
+/** The settings in the format of the API, in which we also store them, with all defaults filled in. */
 export type StoredSettings = z.output<typeof storedSettings>;
 
 const providerName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'must be the name of a provider');

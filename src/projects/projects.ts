@@ -48,6 +48,7 @@ export interface Projects {
    * setting no longer has the value in `read`.
    */
   put(slug: string, input: unknown, read?: ReadSettings): Promise<{ project: Project; created: boolean }>;
+  /** Creates the project with default settings if it doesn't exist yet. */
   ensureDefault(slug: string): Promise<{ project: Project; created: boolean }>;
   list(): Promise<Project[]>;
   readonly applications: Applications;
