@@ -19,8 +19,8 @@ export function parsePageId({ url }: Pick<ConsoleContext, 'url'>): string | null
 }
 
 /**
- * Returns the rows to show, and the key that `pager` needs for the next page. Pass one row more than the page has, if
- * there is one, to indicate that there's another page.
+ * Splits off the row that only shows whether there's another page. Pass up to `size + 1` rows. Returns the rows to
+ * show, and the key of the next page for `pager`, or null on the last page.
  */
 export function cutPage<Row>(
   rows: readonly Row[],
