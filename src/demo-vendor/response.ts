@@ -26,7 +26,7 @@ export interface DemoRequest {
  */
 export interface EventStream {
   readonly opening: Iterable<string>;
-  /** Events with content. `paceMs` and `break-after-<n>` are only about these. */
+  /** Events with content. `paceMs` and `break-after-<n>` only apply to these. */
   readonly deltas: Iterable<string>;
   readonly closing: Iterable<string>;
 }

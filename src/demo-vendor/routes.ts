@@ -1,4 +1,4 @@
-/** The demo vendor's routes. There's nothing here that its models in the built-in catalog don't need. */
+/** The demo vendor's routes. It only has those that its models in the built-in catalog need. */
 import { handleChat } from './chat.ts';
 import { handleEmbeddings } from './embeddings.ts';
 import { type Family, gemini, openai } from './errors.ts';
