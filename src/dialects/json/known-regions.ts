@@ -1,5 +1,5 @@
 /**
- * Conversations grow, so most of a body is identical to an earlier one. We remember these regions of a body, and don't
+ * Conversations grow, so most of a body is identical to an earlier one. We remember these regions, so that we don't
  * have to search them again. A region is either a whole JSON value or several consecutive list elements, and is
  * garbage-collected together with its body.
  */
