@@ -10,9 +10,11 @@ import { type CallChains, storeParts } from './store-parts.ts';
 export interface CallText extends CallChains {
   readonly callId: string;
   readonly subject: string | null;
+  /** The ids of the memories that recall inserted into the prompt. */
   readonly recalled: readonly string[];
   /** Estimated number of tokens that recall added to the prompt. Null if it added none or if the number is unknown. */
   readonly recalledTokens: number | null;
+  /** The request's parameters as JSON. Null if we don't know them. */
   readonly parameters: string | null;
 }
 

@@ -13,6 +13,7 @@ export type Sha256 = string;
 
 export interface HashedMessage {
   readonly role: NormalMessage['role'];
+  /** Hash of the message alone, so it's the same wherever the message occurs. */
   readonly messageHash: Sha256;
   readonly length: number;
   /**
@@ -22,6 +23,7 @@ export interface HashedMessage {
   readonly message: NormalMessage;
 }
 
+/** The place of a part in its chain. The hash covers this part and all parts before it. */
 interface Link {
   readonly hash: Sha256;
   readonly parentHash: Sha256 | null;

@@ -24,7 +24,9 @@ import { findBeginning, type ListBeginning, type ScannedMessages } from './promp
 
 /** The maximum number of messages and extras in the cache of histories. Each takes about 500 bytes. */
 const maxLinks = 60_000;
+/** Limits the cached lists of messages, which take about two kilobytes each. */
 const maxLists = 5_000;
+/** Limits the cached values, which take about 300 bytes each. */
 const maxValues = 10_000;
 /** The minimum size of the values that we cache. Scanning a smaller value is faster than looking it up. */
 const minValueBytes = 1_024;
@@ -94,6 +96,7 @@ interface MessageList {
   readonly scanned: ScannedMessages;
 }
 
+/** The end of a prefix of a history, with the number of messages, parts, extras and context entries before it. */
 export interface HistoryEnd extends ListEnd {
   readonly messages: number;
   readonly parts: number;
@@ -101,9 +104,11 @@ export interface HistoryEnd extends ListEnd {
   readonly context: number;
 }
 
+/** The contents of a list of messages, from the first message that isn't a system message. */
 export interface History {
   readonly parts: readonly ChainPart[];
   readonly extras: readonly ExtraPart[];
+  /** System messages that precede the first message. */
   readonly context: readonly PlacedExtra[];
   /** Shortest first. */
   readonly ends: readonly HistoryEnd[];
@@ -266,7 +271,10 @@ export function createKnownPrompts() {
 }
 
 interface ScannedList extends MessageList {
-  /** The longest prefix of the list that an earlier request has searched. Null if there's none. */
+  /**
+   * The prefix of the list that has been searched, of which this request has added `newBytes`. Null if the list doesn't
+   * begin like one from an earlier request.
+   */
   readonly searched: (Span & Found & { readonly newBytes: number }) | null;
   readonly listEnd: number;
 }

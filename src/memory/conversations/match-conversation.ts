@@ -126,6 +126,10 @@ function matchTrimmed(call: RecordedCall, workingSet: ConversationWorkingSet): (
   return { kind: 'continues', conversation: best.conversation, from: best.from };
 }
 
+/**
+ * Finds the longest run of messages that the request and the end of the conversation have in common. `from` is the
+ * index in the request of the first message after the run.
+ */
 function findSharedRun(call: RecordedCall, conversation: Conversation): { from: number; length: number } | null {
   const { messages } = conversation;
   const request = call.parts.slice(0, call.promptLength);

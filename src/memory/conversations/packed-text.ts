@@ -4,12 +4,13 @@
  */
 import { constants, deflateSync, inflateSync, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 
-/** A compressed text, as hexadecimal digits so that we can pass it as a query parameter. */
+/** A text that may be compressed. `content` has hexadecimal digits, so that we can pass it as a query parameter. */
 export interface PackedText {
   readonly content: string;
   readonly isCompressed: boolean;
 }
 
+/** Compressing a shorter text saves next to nothing. */
 const minBytes = 256;
 /** Longer texts are compressed with zstd. The deflate window below has the same size. */
 const maxDeflatedBytes = 8_192;

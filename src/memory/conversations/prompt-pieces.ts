@@ -18,10 +18,13 @@ export interface Piece {
 export interface PromptPieces {
   readonly context: () => readonly Piece[];
   readonly contextFingerprints: () => readonly string[];
+  /** The offset of the first message that isn't a system message. */
   readonly start: number;
+  /** The messages after the offset that `skip` has returned. */
   readonly messages: readonly Piece[];
 }
 
+/** The offsets at which the messages after `from` end. */
 export interface ScannedMessages {
   readonly from: number;
   readonly ends: readonly number[];
@@ -29,6 +32,7 @@ export interface ScannedMessages {
 
 /** Where to start reading a list of messages, together with the message boundaries that an earlier scan found. */
 interface ListPosition {
+  /** The offset at which to start, i.e. the end of the last known message or the start of the first message. */
   readonly at: number;
   readonly scanned: ScannedMessages;
 }
@@ -52,7 +56,7 @@ export function findPieces(route: PromptRoute, body: Buffer, skip: (list: ListBe
     const kind = kindAt(body, start);
     let end: number;
     if (key === list) {
-      // Give up if `messages` isn't an array or occurs twice.
+      // Give up if the list of messages isn't an array or occurs twice.
       if (found !== null || kind !== 'array') return null;
       const read = readList(body, start, { skip, endOf, toPiece: (span) => createPiece(body, span, route, 'message') });
       found = read.pieces;
@@ -110,6 +114,7 @@ export interface ListBeginning {
   readonly end: number;
 }
 
+/** Reads the beginning of the list at `at`. Returns null if the value isn't a list, is empty, or isn't valid JSON. */
 export function findBeginning(body: Buffer, at: number, endOf: EndOfValue): ListBeginning | null {
   if (body[at] !== openBracket) return null;
   const systems: Span[] = [];

@@ -126,6 +126,7 @@ export function createPromptReader(masker: CredentialMasker, knownPrompts = crea
         ends: history.ends,
       });
     }
+    // The cached links are still right if the list of messages adds no context.
     const isSame = knownContext !== undefined && history.context.length === 0;
     const linked = isSame
       ? knownContext
@@ -148,6 +149,7 @@ export function createPromptReader(masker: CredentialMasker, knownPrompts = crea
     };
   };
 
+  /** Appends the new messages to the known history. Returns null if there are too many messages. */
   function readHistory(
     route: PromptRoute,
     { start, messages }: PromptPieces,

@@ -12,6 +12,7 @@ import type { Sha256 } from './chain.ts';
 import { unpackText } from './packed-text.ts';
 
 export interface CallMemory {
+  /** Null if the call isn't part of a conversation, or if its conversation was deleted. */
   readonly conversationId: string | null;
   /** The memories that recall inserted into the prompt, in the order in which they appear there. */
   readonly recalled: readonly RecalledMemory[];
@@ -21,6 +22,7 @@ export interface CallMemory {
 
 export interface RecalledMemory {
   readonly id: string;
+  /** `kind` and `text` are null if the memory has been deleted. */
   readonly kind: ItemKind | null;
   readonly text: string | null;
 }
@@ -51,12 +53,14 @@ export interface CallText {
    */
   readonly extras: readonly CallExtra[];
   readonly hasMoreExtras: boolean;
+  /** The parameters of the request, such as the temperature. Null if we don't know them. */
   readonly parameters: Readonly<Record<string, unknown>> | null;
 }
 
 export interface CallMessage extends NormalMessage {
   /** The length of the whole text in characters (code points). */
   readonly textLength: number;
+  /** True if the text or the arguments of a tool call were cut off at `maxText`. */
   readonly isCut: boolean;
 }
 
@@ -66,6 +70,7 @@ export interface CallExtra {
   readonly text: string | null;
   readonly isCut: boolean;
   readonly bytes: number | null;
+  /** How many messages precede this part in the prompt. Null if unknown. */
   readonly position: number | null;
 }
 

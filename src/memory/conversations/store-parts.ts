@@ -20,6 +20,7 @@ export interface CallChains {
   readonly projectId: string;
   readonly startedAt: number;
   readonly context: readonly ExtraPart[];
+  /** Everything else that isn't a message, such as tool results, thinking and images. */
   readonly extras: readonly ExtraPart[];
   /** The request's messages and, if there is one, the response. */
   readonly parts: readonly ChainPart[];
@@ -126,7 +127,9 @@ function findHint(chain: Chain): number {
 }
 
 interface StoredBeginning {
+  /** How many parts, counted from the start of the chain, are known to be stored. */
   readonly from: number;
+  /** Keys of parts after `from` that are also stored. */
   readonly stored: ReadonlySet<string>;
 }
 

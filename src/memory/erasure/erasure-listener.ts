@@ -20,6 +20,7 @@ import type { Tombstone } from './tombstones.ts';
 
 export interface ErasureListenerOptions {
   readonly database: Database;
+  /** The id of this process in the journal. */
   readonly process: string;
   readonly purgeCache: (projectId: string, subjectSha256: string) => number;
   /** Redacts the subject and text of matching calls in flight, and returns how many calls matched. */

@@ -53,6 +53,7 @@ export function createRetention({ database, clock }: { readonly database: Databa
     /** Puts pending deletion rules into force after their day of notice. */
     periods: () => applyPendingDeletions(database, clock.now()),
     conversations: inFirstDueProject(deleteConversations),
+    /** Deletes prompts that don't belong to a conversation. */
     unfiledPrompts: inFirstDueProject(deleteUnfiledPrompts),
     /** Deletes parts that an older release left behind when it deleted their prompts. */
     releasedParts: () => deleteReleased(database),

@@ -66,6 +66,7 @@ interface LargeProject {
 interface NeededIndex extends LargeProject {
   /** At most 63 characters, because PostgreSQL truncates longer names. */
   readonly name: string;
+  /** The column with the owner's id, i.e. the memory's or the conversation's. */
   readonly owner: string;
   /** A WITH clause. Change the index name together with this clause, so that the cleanup replaces existing indexes. */
   readonly options: string;

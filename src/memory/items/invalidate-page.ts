@@ -1,6 +1,6 @@
 /**
- * If one of its memories is removed, corrected or excluded from recall, a knowledge or profile page is deleted. A batch
- * of kind `page` then builds it again from the live memories, without reading messages or learning anything.
+ * Deletes a knowledge or profile page when one of its memories is removed, corrected or excluded from recall. A batch
+ * of kind `page` then builds the page again from the live memories, without reading messages or learning anything.
  */
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
@@ -12,6 +12,7 @@ const rebuildDelayMs = 30_000;
 
 interface PageScope {
   readonly projectId: string;
+  /** Null for the page of the whole project. */
   readonly subject: string | null;
 }
 

@@ -9,7 +9,9 @@ import { listVotes, type StoredVote } from './votes.ts';
 
 export interface ItemDetails {
   readonly item: Item;
+  /** The memory and everything that corrections and merges connect it to, oldest first. */
   readonly history: readonly Item[];
+  /** Null unless the memory was learned from messages. */
   readonly source: ItemSource | null;
   readonly votes: readonly StoredVote[];
 }
@@ -17,6 +19,7 @@ export interface ItemDetails {
 export interface ItemSource {
   readonly batchId: string | null;
   readonly evidence: string | null;
+  /** Null if the conversation was deleted or doesn't have a title. */
   readonly conversationTitle: string | null;
   /** The newest messages that the batch has read and that contain the evidence, up to `maxMessages`. */
   readonly messages: readonly EvidenceMessage[];

@@ -99,6 +99,7 @@ export function createItems({ database, clock }: { readonly database: Database; 
   };
 
   return {
+    /** Throws `forbidden`, `guardrail_blocked` or `memory_off`. */
     async write(projectId: string, item: NewItem, writer: Writer): Promise<Item> {
       if (item.pinned) assertPerson(writer, 'pin');
       const text = sanitizeText(item.text);
@@ -124,6 +125,7 @@ export function createItems({ database, clock }: { readonly database: Database; 
         return corrected;
       });
     },
+    /** Throws `forbidden` if a virtual key removes a memory that a person wrote. */
     remove: (projectId: string, id: string, writer: Writer): Promise<Item> =>
       withProjectLock(projectId, async (tx) => {
         await lockMemories(tx, projectId);
@@ -174,6 +176,7 @@ export function createItems({ database, clock }: { readonly database: Database; 
         return updateLive(tx, { projectId, id, set: 'wrong_overruled = ratings_wrong' });
       });
     },
+    /** Counts a rating. If `voter` isn't null, this also records the voter's vote. */
     async rate(projectId: string, id: string, rating: Rating, voter: string | null = null): Promise<Item> {
       const vote = async (tx: Queries): Promise<void> => {
         const votes = [{ itemId: id, rating }];
@@ -201,6 +204,7 @@ interface LiveUpdate {
   readonly projectId: string;
   readonly id: string;
   readonly set: string;
+  /** The values for $4, $5 and so on. `set` refers to them. */
   readonly values?: readonly unknown[];
 }
 

@@ -7,6 +7,7 @@ export const itemStates = ['live', 'left_out', 'closed', 'all'] as const;
 export type ItemStateFilter = (typeof itemStates)[number];
 
 export interface ItemFilter {
+  /** Null matches all subjects, not just project-wide memories. */
   readonly subject: string | null;
   readonly kind: ItemKind | null;
   readonly origin: ItemOrigin | null;

@@ -61,6 +61,7 @@ export interface BatchWithGroups extends Batch {
   readonly groups: readonly BatchGroup[];
 }
 
+/** Only these states occur in the table. The others are stored as `running`. */
 const isStored = (state: BatchState): boolean => state === 'done' || state === 'failed' || state === 'stopped';
 
 const stoppedByOperator = { error: 'stopped_by_operator', errorMessage: 'stopped by an operator' } as const;

@@ -19,11 +19,13 @@ export type GroundingRefusal = 'evidence' | 'content' | 'names' | 'numbers';
 
 export interface Claim {
   readonly text: string;
+  /** The proper names in the text, according to the model. The same goes for `numbers`. */
   readonly names: readonly string[];
   readonly numbers: readonly string[];
   /** Relative dates in the statement that the model has resolved to absolute ones. */
   readonly dates: readonly RelativeDate[];
   readonly evidence: string;
+  /** Index of the message that contains the evidence. */
   readonly index: number;
 }
 
@@ -35,7 +37,8 @@ export interface Grounding {
 
 /**
  * The evidence needs at least this many letters and digits, because `yes`, `the` or `はい` wouldn't prove anything.
- * Letters of scripts without spaces count twice. If the user is answering a question, shorter evidence will do.
+ * Letters of scripts without spaces count twice. Shorter evidence will do if it's at the beginning of a reply to a
+ * question.
  */
 const minEvidenceWeight = 6;
 /**
@@ -43,7 +46,7 @@ const minEvidenceWeight = 6;
  * and only mention two turns later that she's called `Ana`.
  */
 const contextMessages = 4;
-/** A statement isn't supported if less than this share of its words occurs in the messages. */
+/** A statement isn't supported if only this share of its words, or less, occurs in the messages. */
 const minSaidShare = 1 / 3;
 /** The minimum length of the words that are looked for inside compounds, e.g. `Laktose` in `laktoseintolerant`. */
 const minCompoundPart = 5;
@@ -122,6 +125,7 @@ function previousMessage(messages: readonly GroupMessage[], index: number): Grou
 interface Context {
   readonly text: string;
   readonly words: ReadonlySet<string>;
+  /** Words, keyed by their first three letters. */
   readonly byStart: ReadonlyMap<string, readonly string[]>;
   readonly numbers: ReadonlySet<string>;
   /** The message and, if it's a reply, the assistant's message before it. */

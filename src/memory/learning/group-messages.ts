@@ -13,6 +13,7 @@ export interface GroupMessage {
   readonly createdAt: Date;
 }
 
+/** Returns the messages in order. Conversations that were deleted in the meantime are left out. */
 export async function readGroupMessages(queries: Queries, { batchId, position }: GroupKey): Promise<GroupMessage[]> {
   const rows = await queries.query<Omit<GroupMessage, 'text'> & { readonly content: PartContent }>(
     `select slot.conversation_id as "conversationId", part.role, part.content, slot.created_at as "createdAt"

@@ -1,5 +1,5 @@
 /**
- * Measures how far learning is behind, i.e. how long the most overdue message has been waiting.
+ * Measures how far learning is behind, i.e. for how long the most overdue message has been due.
  *
  * A message is due as soon as we put it into a batch. Until then, it's due once its conversation has been idle for
  * `idleMs` and the project's `at_least_every_minutes` have passed after that. It doesn't matter if we've closed the

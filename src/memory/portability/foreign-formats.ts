@@ -20,6 +20,7 @@ export type ForeignFormat = 'mem0' | 'list';
 
 export interface ForeignItem {
   readonly line: number;
+  /** The number of characters that the entry has in the file. */
   readonly length: number;
   readonly text: string;
   readonly subject: string | null;

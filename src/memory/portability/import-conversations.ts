@@ -55,7 +55,7 @@ export async function importConversations(batch: ImportBatch, parts: readonly Co
     const { open, messages } = part;
     const row = stored.get(ids.find(open.record.id) ?? '');
     const id = row?.id ?? ids.newIdFor(open.record.id);
-    // The file contains a second conversation with the same id. Ignore the messages of the second one.
+    // The file may contain two conversations with the same id. Ignore the messages of the second one.
     const state: ConversationState = appended.has(id) ? { kind: 'present' } : nextState(batch, open, row, id);
     if (open.state === null && state.kind === 'refused') tally.refuse('conversation', open.record.line, state.reason);
     else if (open.state === null) tally.count('conversation', row || state.kind === 'present' ? 'present' : 'added');

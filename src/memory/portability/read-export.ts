@@ -9,6 +9,7 @@ import { type Entry, lineError, readLines } from './read-entries.ts';
 
 export interface ExportedLine {
   readonly line: number;
+  /** The number of characters that the line has in the file. */
   readonly length: number;
   readonly record: z.output<typeof line>;
   /** The conversation of a conversation or message record, and null for all other records. */

@@ -17,6 +17,7 @@ import type { TextVector } from '../text/vectors.ts';
 
 export interface FoundMemory {
   readonly item: Item;
+  /** The score of the match, from 0 to 1. */
   readonly score: number;
   readonly matchedBy: readonly ('vector' | 'text')[];
   /** The factors of the score, by name. A factor is null if it's unknown. */
@@ -32,6 +33,7 @@ export interface MemoryQuery {
   readonly limit: number;
   /** True to include memories that recall would skip because of their ratings. */
   readonly includesRatedWrong: boolean;
+  /** The database cancels the search after this time. */
   readonly timeoutMs: number;
 }
 
@@ -58,7 +60,9 @@ export interface FinderDeps {
    * of an exceeded ceiling, or a promise that never settles.
    */
   readonly embed: (text: string, options: CallOptions) => Promise<TextVector | null>;
+  /** Resolves to null if the project hasn't configured a reranking model. */
   readonly findReranker: (projectId: string) => Promise<Rerank | null>;
+  /** Resolves to the matches, best first. */
   readonly findMemories: (query: MemoryQuery) => Promise<readonly FoundMemory[]>;
   readonly deadlineMs: () => number;
 }
@@ -83,7 +87,10 @@ export interface Found {
   readonly isEnabled: boolean;
   /** The project's token budget for recalled memories. Null if it hasn't set one. */
   readonly budgetTokens: number | null;
-  /** True if the deadline passed before the search was finished, so that results may be missing. */
+  /**
+   * True if the deadline passed before the search and the reranking were done. The result is then what we had found so
+   * far.
+   */
   readonly isLate: boolean;
 }
 

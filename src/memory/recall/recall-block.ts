@@ -11,6 +11,7 @@ export type RecalledMemory = Pick<Item, 'id' | 'text' | 'origin' | 'subject' | '
 
 export interface RecallLimits {
   readonly maxMemories: number;
+  /** The maximum size of all lines together, as measured by `sizeOf`. */
   readonly maxSize: number;
   readonly sizeOf: (line: string) => number;
 }
@@ -54,6 +55,7 @@ export type OmissionReason = 'unsafe' | 'near_duplicate' | 'limit' | 'weak_match
 export interface RecallBlock {
   readonly block: string;
   readonly used: readonly RecalledMemory[];
+  /** Maps the id of each memory that was left out to the reason. */
   readonly omitted: ReadonlyMap<string, OmissionReason>;
 }
 

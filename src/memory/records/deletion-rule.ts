@@ -84,8 +84,8 @@ export async function holdsDataBefore(queries: Queries, projectId: string, befor
 }
 
 /**
- * How many days a conversation may outlive its deletion period before we report it. The daily cleanup can be up to a
- * day late.
+ * How many days a conversation may outlive its deletion period before we report it. The daily cleanup may not run until
+ * a day after the period has ended.
  */
 const graceDays = 1;
 

@@ -197,7 +197,7 @@ export function createMemorySettings({ database, clock, logger }: MemorySettings
 
   return {
     get: async (projectId: string): Promise<MemorySettings> => withDefaults(await cache.get(projectId)),
-    /** Returns null if the database doesn't respond in time. */
+    /** Returns null if the database fails or doesn't respond in time. */
     async getInTime(projectId: string): Promise<MemorySettings | null> {
       const row = cache.get(projectId);
       if (!(row instanceof Promise)) return withDefaults(row);
@@ -205,6 +205,7 @@ export function createMemorySettings({ database, clock, logger }: MemorySettings
     },
     /** Loads settings into the cache ahead of time, so that `get` answers without a query. */
     warm: (projectIds: readonly string[]): Promise<void> => cache.warm(projectIds, readMany),
+    /** Reads the settings from the database instead of the cache. */
     read,
     change,
     /** Changes some settings and returns all of them. Throws a `bad_request` that lists every invalid field. */
@@ -237,6 +238,7 @@ async function readShownSettings(queries: Queries, projectId: string): Promise<S
 }
 
 export interface ParsedSettingsChange {
+  /** The settings that take effect immediately. */
   readonly settings: MemorySettings;
   /** The requested deletion rule if it would delete more than the current one, otherwise null. */
   readonly stricter: (DeletionRule & { readonly delete_conversations_after_days: number }) | null;

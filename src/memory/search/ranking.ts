@@ -16,7 +16,7 @@
  */
 import { maxVectorCandidates } from './candidates.ts';
 
-/** The weight of a text match, relative to a similarity of 1. */
+/** The weight of a match of the rarest word, relative to a similarity of 1. */
 const textWeight = 0.2;
 /** Passages that don't have an embedding yet get this share of their text score as similarity. */
 const unembeddedTextWeight = 0.5;

@@ -47,6 +47,7 @@ export interface SearchOptions {
 
 export interface MemoryMatch {
   readonly item: Item;
+  /** The score of the match, from 0 to 1. */
   readonly score: number;
   readonly matchedBy: readonly ('vector' | 'text')[];
   readonly parts: {

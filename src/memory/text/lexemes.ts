@@ -195,8 +195,8 @@ export function hasPlainTokens(tokens: string): boolean {
 }
 
 /**
- * Returns SQL for a tsquery that matches any term or form in the result of `tokenizeForQuery`. It can ignore how
- * they're separated. Stop words don't have a stem, and they only count if there's nothing else.
+ * Returns SQL for a tsquery that matches any term or form in the result of `tokenizeForQuery`, no matter which of them
+ * belong together. Stop words don't have a stem, and they only count if there's nothing else.
  */
 export function anyTermSql(tokens: string): string {
   return `(

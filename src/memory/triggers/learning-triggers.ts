@@ -24,6 +24,7 @@ interface BatchKey {
   readonly projectId: string;
 }
 
+/** Starts the workflow of a batch, or wakes it up if it's already running. */
 export function signalBatch(tx: Queries, batch: BatchKey, name: 'look' | 'replay' = wakeSignal): Promise<void> {
   return enqueueUnlessPending(tx, { ...toBatchEntry(batch), signal: { name, input: {} } });
 }
