@@ -68,6 +68,7 @@ export function createConversationActivities({ idleMs, closeConversation, closeI
 }
 
 interface EmbeddingActivityDeps {
+  /** Embeds passages of a project. Returns after a few minutes at most, even if there are more. */
   readonly embedPassages: (projectId: string, run: number, signal: AbortSignal) => Promise<EmbedProgress>;
 }
 
@@ -104,6 +105,7 @@ export interface LearningActivityDeps {
   readonly learnGroup: GroupStep;
   readonly consolidateGroup: GroupStep;
   readonly finishBatch: (run: BatchRun) => Promise<BatchFinish>;
+  /** Replays the failed batches of a project and returns how many there were. */
   readonly replayBatches: (projectId: string) => Promise<number>;
   readonly stopping: AbortSignal;
 }

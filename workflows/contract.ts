@@ -19,6 +19,7 @@ export interface Progress {
   readonly kind: 'done' | 'more';
 }
 
+/** Search attributes of type Keyword. Temporal stores them unencrypted. */
 export const searchAttributes = {
   project: { name: 'GatewayProject', type: 'KEYWORD' },
   projectSlug: { name: 'GatewayProjectSlug', type: 'KEYWORD' },
@@ -77,6 +78,7 @@ export type VideoPollResult =
 export interface VideoEnd {
   /** `unknown` means that the vendor has forgotten the operation, and we never learned how it ended. */
   readonly outcome: 'completed' | 'vendor_failed' | 'unknown';
+  /** The vendor's error code. Null if the video didn't fail. */
   readonly code: string | null;
 }
 
@@ -100,8 +102,8 @@ export interface EmbedProgress extends Progress {
 /** Tells a learning workflow to check its state again, because something has changed. */
 export const wakeSignal = 'look';
 /**
- * Replays all failed batches if it's sent to a project's run. Sent to the run of a batch, it replays that batch, and
- * starts the run if necessary.
+ * Sent to a project's run, this signal replays all failed batches. To replay a single batch, we reopen it in the
+ * database and send this signal to its run, which is started if necessary.
  */
 export const replaySignal = 'replay';
 
@@ -122,6 +124,7 @@ export interface LearningFacts {
   /** The number of messages that are waiting for a batch. A batch starts once there are `batchOf` of them. */
   readonly messages?: number;
   readonly batchOf?: number;
+  /** The id of the normal batch that's running, if there is one. */
   readonly batch?: string | null;
   /**
    * The number of batches in each state. Failed and stopped ones have to be replayed by somebody. Failing ones had

@@ -24,6 +24,7 @@ import { note, toMarkdown } from './notes.ts';
  */
 export type RunState = 'waiting' | 'running' | 'retrying' | 'parked' | 'done' | 'failed' | 'cancelled';
 
+/** The result of the `status` query. Besides the state, it only contains counts, codes, and times in RFC 3339. */
 export interface RunStatus {
   readonly state: RunState;
   readonly [fact: string]: string | number | null;

@@ -82,13 +82,16 @@ export interface Durable {
   taskQueue(): TaskQueueState | null;
   /** A histogram of how long activities waited in the queue before this process's worker started them. */
   readonly activityWaits: Pick<Histogram, 'samples'>;
+  /** The URL of the workflow list in the dev server's web UI. Null if this process has no dev server. */
   uiUrl(): string | null;
+  /** Deletes all runs of a workflow. Rejects if Temporal is unavailable. */
   readonly deleteRuns: Temporal['deleteRuns'];
   /**
    * Call this after the payload keys have changed. It encrypts the schedules with the new first key and enqueues
    * unfinished work again.
    */
   reconnect(): void;
+  /** Drains the worker first, and then stops our own dev server if there is one. */
   stop(): Promise<void>;
 }
 

@@ -186,7 +186,7 @@ function isWorkflowName(name: string): name is WorkflowName {
 }
 
 async function deleteRuns(client: Client, workflowId: string, recordRuns: Parameters<Temporal['deleteRuns']>[1]): Promise<void> {
-  // The id becomes a part of a query, so make sure that it doesn't contain anything else.
+  // The id becomes part of a query. This throws if it's anything but an id.
   checkPayload(workflowId);
   const { namespace } = client.options;
   const runs = await Array.fromAsync(client.workflow.list({ query: `WorkflowId = "${workflowId}"` }));

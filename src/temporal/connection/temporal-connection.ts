@@ -152,8 +152,8 @@ export async function registerSearchAttributes(
       await operatorService.addSearchAttributes({ namespace, searchAttributes: { [name]: keywordType } });
       registered.push(name);
     } catch (error) {
-      // The attribute wasn't in the list, so another process of the gateway must have registered it just now. If it was
-      // in the list, it exists with a different type.
+      // If the attribute wasn't in the list, another process of the gateway must have registered it just now. If it
+      // was, it exists with a different type.
       if (grpcCodeOf(error) === grpcStatus.alreadyExists && !Object.hasOwn(customAttributes, name)) registered.push(name);
       else rejection ??= error;
     }

@@ -37,7 +37,9 @@ export interface DevServer {
   readonly address: string;
   readonly uiUrl: string;
   readonly namespace: string;
+  /** True if an earlier process of the gateway had started this server. */
   readonly reattached: boolean;
+  /** The process id, which changes when the server is restarted. */
   pid(): number;
   /** True if somebody else has stopped the server, in which case it isn't restarted. */
   isStopped(): boolean;

@@ -87,6 +87,7 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
   let reachable: boolean | null = null;
   /** The dependency whose outage has been logged, or null if there's no outage. */
   let outage: Dependency | null = null;
+  /** When the oldest row was created, as a value of `performance.now()` in this process. */
   let oldestCreatedAt: number | null = null;
   let listening: { stop(): Promise<void> } | null = null;
   const loop = createBackgroundLoop({

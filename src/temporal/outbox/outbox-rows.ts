@@ -22,6 +22,7 @@ export interface OutboxRow extends OutboxEntry {
   readonly id: number;
   /** Null if the project was deleted, or if the work doesn't belong to a project. */
   readonly projectSlug: string | null;
+  /** Delivery attempts, including this one. */
   readonly attempts: number;
   readonly waitedMs: number;
 }
@@ -86,7 +87,7 @@ export async function measureLag(database: Queries): Promise<number> {
 
 /**
  * Starts the workflows of claimed rows, then deletes, postpones or releases each row. Returns the error if Temporal is
- * unavailable.
+ * unavailable, and null otherwise.
  */
 export async function deliverRows(
   rows: readonly OutboxRow[],

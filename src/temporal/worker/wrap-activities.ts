@@ -36,6 +36,7 @@ function toSafeFailure(activity: string, error: unknown, logger: Logger): Error 
   return withoutStack(ApplicationFailure.create({ message: errorSpecs[code].message, type: code }));
 }
 
+/** The stack would store file paths of this machine in the history. */
 function withoutStack<Failure extends Error>(failure: Failure): Failure {
   failure.stack = `${failure.name}: ${failure.message}`;
   return failure;
