@@ -29,7 +29,7 @@ export function decodeAwsEventStream(body: ResponseBody): ResponseBody {
   let rest: Buffer = Buffer.alloc(0);
   let failure: VendorError | null = null;
 
-  /** If a frame is damaged, return the complete frames before it. */
+  /** Decodes all complete frames. If one is damaged, still returns the ones before it, so that the caller gets them. */
   const decode = (bytes: Buffer): Buffer => {
     rest = rest.length === 0 ? bytes : Buffer.concat([rest, bytes]);
     const events: string[] = [];

@@ -16,7 +16,9 @@ import { createResponseBody, type IncomingBody, type ResponseBody } from './resp
 
 export interface Timeouts {
   readonly connectTimeoutMs: number;
+  /** How long we wait for the response headers. */
   readonly firstByteTimeoutMs: number;
+  /** How long we wait between two chunks of the response. */
   readonly idleTimeoutMs: number;
 }
 
@@ -59,7 +61,7 @@ export interface VendorConnections {
   readonly waitingRequests: number;
 }
 
-/** Responses are passed on with the rest of `turnBatch`. */
+/** `turnBatch` decides when responses are passed on, so that all responses of a turn are handled together. */
 export function createVendorHttpClient(turnBatch: TurnBatch = createTurnBatch()): VendorHttpClient {
   /** The pools for each origin and key. */
   const pools = new Map<string, Map<PoolKey, PartialPool[]>>();
@@ -229,7 +231,7 @@ function createExchange(options: ExchangeOptions): Dispatcher.DispatchHandler {
       started.rawHeaders = null;
       const encoding = parseContentEncoding(headers['content-encoding']);
       body = encoding === null ? createResponseBody(started) : createDecodedBody(started, encoding);
-      // The body has been decoded, so these headers no longer apply.
+      // The caller gets the decoded body, so the vendor's length and encoding no longer apply.
       const decoded = encoding === null ? headers : { ...headers, 'content-length': undefined, 'content-encoding': undefined };
       if (waiting === null) return;
       const { resolve } = waiting;

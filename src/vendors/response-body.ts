@@ -11,14 +11,15 @@ export interface ResponseBody {
    * passed to `destroy`.
    */
   take(): Buffer | null;
+  /** True once the body has ended and all of its bytes have been taken. */
   isEnded(): boolean;
   /** Resolves when bytes have arrived, or when the body has ended or failed. Only one reader can wait at a time. */
   arrival(): Promise<void>;
   /** Waits for the whole body. Throws the same errors as `take`, and `unreadable` if it's larger than `limitBytes`. */
   readAll(limitBytes: number): Promise<Buffer>;
   /**
-   * Returns the whole body if it arrived together with its headers, as short bodies often do. Returns null if it's
-   * incomplete, empty or larger than `limitBytes`.
+   * Returns the whole body if it has already arrived. Short bodies often arrive together with their headers. Returns
+   * null if it's incomplete, empty or larger than `limitBytes`.
    */
   takeComplete(limitBytes: number): Buffer | null;
   /** Closes the connection unless the body is already complete. */

@@ -95,9 +95,9 @@ const formatTypes: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the media type of the audio. The configured type comes first, then the type of the requested format, which is
- * `audio/mpeg` by default. For an unknown format, it's the type of the response, or null if that's text and therefore
- * not audio.
+ * Returns the media type of the audio, or null if the response is text and not audio. The configured type comes first,
+ * then the type of the requested format, which is `audio/mpeg` by default. For an unknown format, it's the audio type
+ * of the response.
  */
 function audioType(response: HttpResponse, { provider: { speechMediaType, speechShape }, fields }: MediaRequest): string | null {
   const type = getHeader(response, 'content-type') ?? '';

@@ -141,6 +141,7 @@ function adaptRequest(
 
 /** The address of a route at a provider, and all headers that don't come from the caller. */
 interface Target {
+  /** The fixed address of the route, or null if it depends on the model. */
   readonly address: Address | null;
   readonly plainHeaders: Readonly<Record<string, string>>;
   readonly streamHeaders: Readonly<Record<string, string>>;
