@@ -12,6 +12,7 @@ import { isObject } from '../core/json/narrow.ts';
 import type { Logger } from '../observability/logger.ts';
 
 export interface DatabaseOutage {
+  /** True from a connection error until the server responds again. */
   readonly isDown: boolean;
   /**
    * Reports a connection error that didn't come from the database module, e.g. because the caller's own timeout
@@ -27,6 +28,7 @@ export interface DatabaseOutage {
 
 export interface OutageMonitor extends DatabaseOutage {
   responded(): void;
+  /** Reports that a connection was closed while no statement was using it. */
   connectionLost(error: unknown): void;
 }
 

@@ -15,6 +15,7 @@ export interface ModelPaths {
 
 export interface EmbedderFiles {
   readonly models: readonly ModelPaths[];
+  /** The folder whose `node_modules` contains the runtime. */
   readonly runtime: string;
 }
 

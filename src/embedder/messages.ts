@@ -22,6 +22,7 @@ export const embedderMessage = z.discriminatedUnion('kind', [
    * they were sent.
    */
   z.object({ kind: z.literal('accepted') }),
+  /** The embedder process sends this just before it exits. */
   z.object({ kind: z.literal('failed'), reason: z.string() }),
 ]);
 export type EmbedderMessage = z.infer<typeof embedderMessage>;

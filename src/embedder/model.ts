@@ -17,6 +17,7 @@ import { createTokenizer } from './packed/unigram-tokenizer.ts';
 
 export interface Embedding {
   readonly values: Float32Array;
+  /** How many tokens went into the model, i.e. after truncation. */
   readonly tokens: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The embedder process. It loads the models, and serves vectors until the service ends. When that happens, for whatever
- * reason, its IPC channel closes.
+ * The embedder process. It loads the models, and serves vectors until its IPC channel closes, which happens when the
+ * service ends for any reason.
  *
  * It has no state, so the service can simply kill it. It ignores the stop signals that a terminal or supervisor sends
  * to the whole process group, because calls that are still running in the service need it.

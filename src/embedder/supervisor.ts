@@ -65,7 +65,7 @@ export async function startLocalEmbedder(options: LocalEmbedderOptions): Promise
     onChange(next);
   };
 
-  /** Runs the embedder process until it exits. Rejects if it exits before it's ready. */
+  /** Runs the embedder process until it exits. Rejects if it doesn't become ready. */
   const runProcess = async (files: EmbedderFiles, signal: AbortSignal): Promise<void> => {
     const startedAt = performance.now();
     const child = startProcess();

@@ -28,6 +28,7 @@ export interface Accounts {
   create(input: unknown): Promise<PersonRecord>;
   /** Throws `not_found`. */
   get(personId: string): Promise<PersonRecord>;
+  /** Finds a confirmed account. Unconfirmed ones are ignored. */
   findByEmail(email: string): Promise<PersonRecord | null>;
   /** Returns one page of confirmed accounts, sorted by email. `after` is the last address of the previous page. */
   list(page: { after?: string | undefined; limit: number }): Promise<PersonRecord[]>;
@@ -169,9 +170,9 @@ async function readConfirmed(queries: Queries, email: string): Promise<PersonRec
 }
 
 /**
- * Checks whether somebody may sign in to this account with a password. Unconfirmed accounts can't set one. Several of
- * them can have the same address, so by trying out passwords, an owner could learn about other projects. Accounts that
- * had a password before we introduced this rule keep it.
+ * Checks whether the account may have a password. Accounts that sign in with OpenID Connect can't set one, and neither
+ * can unconfirmed accounts. Several of these can have the same address, so by trying out passwords, an owner could
+ * learn about other projects. Accounts that had a password before we introduced this rule keep it.
  */
 export function mayHavePassword({ hasPassword, hasOidc, onlyProject }: PersonRecord): boolean {
   return hasPassword || (onlyProject === null && !hasOidc);

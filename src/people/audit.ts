@@ -50,7 +50,9 @@ export interface AuditFilter {
   readonly projectId?: string | undefined;
   readonly personId?: string | undefined;
   readonly action?: string | undefined;
+  /** Entries from this time on, in milliseconds since 1970. */
   readonly from?: number | undefined;
+  /** Entries before this time, in milliseconds since 1970. */
   readonly to?: number | undefined;
   /** Only return entries older than the one with this id. */
   readonly before?: number | undefined;

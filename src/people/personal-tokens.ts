@@ -55,6 +55,7 @@ export interface PersonalTokens {
    * `bad_request`, or `conflict` if the person has too many tokens.
    */
   create(personId: string, input: unknown): Promise<{ token: string; record: PersonalToken }>;
+  /** Returns the person's usable tokens, newest first. */
   list(personId: string): Promise<PersonalToken[]>;
   /** Revokes and returns a token. Throws `not_found`. */
   revoke(personId: string, tokenId: string): Promise<PersonalToken>;

@@ -10,10 +10,12 @@ export interface PackedModel {
   readonly heads: number;
   readonly inner: number;
   readonly vocabulary: number;
+  /** The maximum number of input tokens. */
   readonly positions: number;
   readonly epsilon: number;
   /** The tokenizer's vocabulary, which `readPieces` parses. */
   readonly pieces: Buffer;
+  /** Throws if the model has no tensor with this name. */
   tensor(name: string): Buffer;
 }
 

@@ -59,6 +59,7 @@ export function createTokenizer(file: Buffer): Tokenize {
     const found: number[] = [];
     for (let to = word.length; to > 0; to = from[to] ?? 0) {
       const id = piece[to] ?? unknown;
+      // Merge adjacent unknown characters into a single unknown piece.
       if (id !== unknown || found.at(-1) !== unknown) found.push(id);
     }
     return found.reverse();
