@@ -7,7 +7,7 @@ import type { Activities } from '../workflows/contract.ts';
 import { withHeartbeats } from './heartbeats.ts';
 
 export interface CleanupActivityDeps {
-  /** In the order in which they run. */
+  /** The steps of the daily cleanup, in the order in which they run. */
   readonly steps: readonly CleanupStep[];
   readonly sliceMs?: number;
 }

@@ -46,7 +46,7 @@ export function createActivities(deps: ActivityDeps): Activities {
 
 export interface ConversationActivityDeps extends Pick<Episodes, 'closeConversation'> {
   readonly closeIdle: CloseIdle;
-  /** Returns the idle time from the current configuration, after which a conversation is closed. */
+  /** Returns the idle time after which a conversation is closed, as currently configured. */
   readonly idleMs: () => number;
 }
 

@@ -148,7 +148,7 @@ export interface LearningGroupInput extends LearningBatchInput {
 /** The unfinished groups of a batch, and how long each has to wait for its next attempt. */
 export interface PendingGroups {
   readonly groups: readonly PendingGroup[];
-  /** The number of all groups in the batch. Older versions didn't return this. */
+  /** The total number of groups in the batch. Older versions didn't return this. */
   readonly total: number;
 }
 

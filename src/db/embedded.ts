@@ -61,6 +61,7 @@ export class DataDirError extends Error {
 export interface EmbeddedDatabaseOptions {
   readonly dataDir: string;
   readonly logger?: DatabaseLogger;
+  /** Unpacks the shipped empty database on the first start. Tests replace this. */
   readonly unpackEmpty?: typeof unpackEmptyDatabase;
 }
 

@@ -30,6 +30,7 @@ export type SignInResult =
   /** Too many attempts have failed or are in progress. The next one is allowed at `until`. */
   | { readonly kind: 'limited'; readonly until: number };
 
+/** Who somebody is according to an identity provider. The caller has to verify the ID token first. */
 export interface OidcIdentity {
   readonly issuer: string;
   readonly subject: string;

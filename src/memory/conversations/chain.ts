@@ -15,6 +15,7 @@ export interface HashedMessage {
   readonly role: NormalMessage['role'];
   /** Hash of the message alone, so it's the same wherever the message occurs. */
   readonly messageHash: Sha256;
+  /** The number of characters in the text and the tool calls of the message. */
   readonly length: number;
   /**
    * The message itself. If we've seen it in an earlier request, this is a getter that doesn't parse the JSON until

@@ -66,6 +66,7 @@ function isCursor(text: string | null): text is string {
 export interface ConversationView extends ConversationSummary {
   /** The beginning of the transcript that memory learns from. Null while the conversation is open. */
   readonly text: string | null;
+  /** The length of the whole transcript in characters. */
   readonly textLength: number;
 }
 

@@ -51,6 +51,7 @@ export function toPlainPrompt({ context, extras, parts, prefill }: MaskedPrompt)
   };
 }
 
+/** An extra, with the number of messages in front of it as its `position`. */
 export interface PlacedExtra {
   readonly position: number;
   readonly extra: HashedExtra;

@@ -16,6 +16,7 @@ export interface Piece {
 }
 
 export interface PromptPieces {
+  /** Returns the tools, the system prompt, and the system messages at the start of the list. */
   readonly context: () => readonly Piece[];
   readonly contextFingerprints: () => readonly string[];
   /** The offset of the first message that isn't a system message. */

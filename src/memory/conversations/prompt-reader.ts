@@ -33,6 +33,7 @@ import { findPieces, once, type Piece, type PromptPieces, roleOf } from './promp
 
 /** The cache of pieces holds at most this many steps in total. A step takes about 400 bytes. */
 const maxRemembered = 30_000;
+/** Limits the parts of all cached contexts together. A part takes about 500 bytes. */
 const maxContextParts = 20_000;
 /** A piece with more steps than this isn't cached. */
 const maxSteps = 64;

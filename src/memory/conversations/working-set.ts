@@ -57,6 +57,10 @@ export interface Conversation {
   readonly added: AppendedMessage[];
 }
 
+/**
+ * A place in a conversation where a message occurs. `callId` is the call that produced the message, or null if we don't
+ * know it.
+ */
 export interface MessageOccurrence {
   readonly conversation: Conversation;
   readonly position: number;

@@ -38,8 +38,8 @@ export interface EraseRequest {
 export const erasuresChannel = 'gateway_erasures';
 
 /**
- * We retry this often after a deadlock. Embeddings and idle timers don't take the project lock when they write, so they
- * may lock the same rows in a different order.
+ * The maximum number of retries after a deadlock. Embeddings and idle timers don't take the project lock when they
+ * write, so they may lock the same rows in a different order.
  */
 const maxDeadlockRetries = 5;
 

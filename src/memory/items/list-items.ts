@@ -46,6 +46,7 @@ export function listItems(queries: Queries, projectId: string, filter: ItemFilte
   );
 }
 
+/** Applies the filter to a search result. Has to agree with the conditions in `listItems`. */
 export function matchesFilter(item: Item, { subject, kind, origin, state, pinnedOnly, conversationId }: ItemFilter): boolean {
   return (
     (subject === null || item.subject === subject) &&

@@ -29,6 +29,7 @@ const maxGroupBytes = 60_000;
  * room for what we learn from them (`extraction.ts`).
  */
 const maxGroupMessages = 1_000;
+/** `group-messages.ts` truncates messages to this many characters. */
 export const maxMessageLength = 16_000;
 /**
  * The maximum number of groups in a batch. We send the list of groups to Temporal, where our payloads are limited to 16

@@ -31,7 +31,7 @@ export interface Recalled {
   readonly subjects: readonly string[];
 }
 
-/** Resolves to null if nothing is recalled. Never rejects, and always settles before the deadline. */
+/** Resolves to null if nothing is recalled. Never rejects, and always settles by the deadline. */
 export type Recall = (request: RecallRequest) => Promise<Recalled | null>;
 
 /** What recall would insert for a text, and why. */

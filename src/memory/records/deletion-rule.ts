@@ -40,7 +40,8 @@ export interface RetentionPreview {
   /** How many closed memories the next daily cleanup would delete, up to `maxPreviewed`. */
   readonly closedItems: number;
   /**
-   * Time of the oldest last turn. That conversation would be deleted `days` later. Null if there are no conversations.
+   * The last turn of the conversation that has been idle for the longest time. That conversation would be deleted
+   * `days` later. Null if there are no conversations.
    */
   readonly oldestTurn: Date | null;
 }

@@ -67,8 +67,8 @@ function scopeParts({ hasSubject }: CandidateVariant): readonly string[] {
 }
 
 /**
- * Selects the words of the query together with the number of passages that contain them. It comes from the daily
- * statistics and is 0 for words that are rare or haven't been counted yet.
+ * Selects the words of the query together with the number of passages that contain them. The number comes from the
+ * daily statistics and is 0 for words that are rare or haven't been counted yet.
  */
 function tokensSql(variant: CandidateVariant): string {
   const of = countedAs(variant);
