@@ -31,6 +31,7 @@ const maxJoinedBytes = 16 * 1_024;
 
 interface KeyParameters extends Pick<Call, 'route' | 'forwardedHeaders'>, Pick<CacheKeyInput, 'candidates' | 'revision'> {
   readonly projectId: string;
+  /** The output limit that we add before we send the body, or null if we leave the body alone. */
   readonly addedLimit: number | null;
 }
 

@@ -15,6 +15,7 @@ export interface CachedResponse {
    */
   readonly bytes: Buffer;
   readonly contentType: string;
+  /** `<provider>/<model>` */
   readonly model: string;
   /** The request fields that we dropped or adjusted for the vendor. Null or absent if the request wasn't translated. */
   readonly changes?: RequestChanges | null;

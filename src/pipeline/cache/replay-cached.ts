@@ -6,7 +6,7 @@ import { type ChunkReader, omitUsage } from '../../vendors/stream.ts';
 import type { StreamResponse } from '../../vendors/text.ts';
 import type { CacheHit } from './response-cache.ts';
 
-/** Replay in chunks of a socket's default high-water mark. */
+/** Replay in chunks of this size, which is the default high-water mark of a socket. */
 const chunkBytes = 16 * 1024;
 
 /**
@@ -34,6 +34,10 @@ export function replayCached(hit: CacheHit, { hidesUsage }: Pick<Call, 'hidesUsa
 const lineFeed = 0x0a;
 const carriageReturn = 0x0d;
 
+/**
+ * Returns the end of the last event between `start` and `limit`. If no event ends there, returns the end of the event
+ * that contains `limit`.
+ */
 function findEventEnd(bytes: Buffer, start: number, limit: number): number {
   if (limit >= bytes.length) return bytes.length;
   for (let at = bytes.lastIndexOf(lineFeed, limit - 1); at > start; at = bytes.lastIndexOf(lineFeed, at - 1)) {

@@ -23,9 +23,11 @@ import { type CachedResponse, createResponseStore, type ResponseFormat } from '.
 export interface CacheSettings {
   readonly enabled: boolean;
   readonly ttlMs: number;
+  /** True if we also cache responses to calls that ask for random samples. */
   readonly sampled: boolean;
 }
 
+/** A cached response, already converted to the format that the caller asked for. */
 export interface CacheHit {
   readonly bytes: Buffer;
   readonly contentType: string;
@@ -64,6 +66,7 @@ export interface ResponseCache {
    * were deleted.
    */
   invalidateSubject(projectId: string, subjectSha256: string): number;
+  /** For tests. `evicted` counts the entries that were deleted to stay within `maxBytes`. */
   state(): Readonly<Record<'entries' | 'bytes' | 'hits' | 'misses' | 'stored' | 'evicted', number>>;
 }
 

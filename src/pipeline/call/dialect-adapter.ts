@@ -141,8 +141,8 @@ interface TranslationTarget {
   readonly candidate: Candidate;
   readonly requests: RequestFormat;
   /**
-   * The output limit that we send to a messages vendor if the caller didn't set one. Only callers of the messages route
-   * always set one.
+   * The output limit that we send to a messages vendor if the caller didn't set one. Callers of the messages route
+   * always have to set one.
    */
   readonly maxTokens: number;
   readonly changes: RequestChanges;

@@ -162,7 +162,7 @@ function largestUsage(call: Call, { candidate, price, input: scanned }: PricedCa
   const kind = dearestInput(price, () => scanned.mayHide() || mentionsCacheControl(body));
   const units = uses.length === 0 && serviceTier === '' ? {} : { toolUses, ...(serviceTier !== '' && { serviceTier }) };
   const tokens = { ...noTokens, output };
-  // Not as a computed key in the literal, which takes three times as long.
+  // Don't write this as a computed key in the literal, because that takes three times as long.
   tokens[kind] = input;
   return { tokens, units };
 }

@@ -36,6 +36,7 @@ interface EmbedRequest {
   readonly purpose: 'query' | 'passage';
   /** Set if this embedding call belongs to a call that has already been counted against the key's `calls` ceiling. */
   readonly isExemptFromCallCeiling?: true;
+  /** For all attempts together. */
   readonly timeoutMs: number;
 }
 

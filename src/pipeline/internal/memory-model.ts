@@ -105,7 +105,8 @@ export function createMemoryModel({ handleCall, planner, catalog, findProject, c
 function toFailure(error: unknown): MemoryResponse {
   if (!(error instanceof GatewayError)) throw error;
   const { code, message } = error;
-  // The vendor would reject a retry as well, so treat a rejected prompt like an unusable response.
+  // If a content rule or the vendor rejected the prompt, it would reject a retry as well. So treat this like an
+  // unusable response.
   const kind: GroupFailure['kind'] = code === 'no_route' ? 'blocked' : isContentRejected(error) ? 'unusable' : 'vendor';
   return { kind: 'failure', failure: { kind, code, message } };
 }

@@ -25,6 +25,7 @@ interface RerankRequest {
   readonly texts: readonly string[];
   /** Set if this rerank call belongs to a call that has already been counted against the key's `calls` ceiling. */
   readonly isExemptFromCallCeiling?: true;
+  /** For all attempts together. */
   readonly timeoutMs: number;
 }
 

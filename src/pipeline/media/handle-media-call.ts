@@ -32,9 +32,7 @@ import {
 import { checkOutput } from './output-rules.ts';
 
 export interface MediaDeps extends RuleEnforcerDeps {
-  /**
-   * Looks up the ceilings of a key. The result is only a promise if they aren't in memory. Throws `limits_unavailable`.
-   */
+  /** Returns the ceilings of a key. Throws `limits_unavailable`. */
   readonly getKeyCeilings: (caller: Caller) => Promise<Limits['key']>;
   readonly admission: Admission;
   readonly breakers: Breakers;
@@ -47,6 +45,7 @@ interface MediaResult<Value> {
   readonly value: Value;
   readonly status: number;
   readonly units: Units;
+  /** Null if the vendor didn't report any. */
   readonly tokens: Tokens | null;
 }
 

@@ -33,6 +33,7 @@ export interface MediaCallRequest {
   readonly estimatedTokens: Tokens;
   /** What we charge instead of `units` and `estimatedTokens` if a call is cut off before the vendor responds. */
   readonly usageWhenCut?: () => Partial<Pick<MediaCallRequest, 'units' | 'estimatedTokens'>>;
+  /** The highest number of units that the vendor could bill. Defaults to `units`. */
   readonly maxUnits?: Units;
   /** An upper bound of the output tokens. We reserve it while the call runs. */
   readonly maxOutputTokens: number;
@@ -47,17 +48,20 @@ export interface RunningMediaCall {
   readonly metadata: CallMetadata;
   readonly reservation: Reservation;
   readonly start: AttemptStart;
+  /** Null until the vendor has responded. */
   readonly status: number | null;
   readonly firstByteMs: number | null;
   /**
    * Shared between copies of a call, so that it's only settled once. `requestId` is null until the vendor sends one.
    */
   readonly progress: { isSettled: boolean; requestId: string | null };
+  /** Tells the pool that its member has finished this request. */
   readonly endLoad: (() => void) | undefined;
 }
 
 export interface MediaEnd {
   readonly outcome: Outcome;
+  /** The status that we send to the caller. */
   readonly status: number;
   readonly error?: GatewayError;
   readonly units: Units;
@@ -105,6 +109,7 @@ export function settleMediaCall({ request, metadata, start, status, firstByteMs,
   return { metadata, result, content: null };
 }
 
+/** Calls with these outcomes are free, because they ended without a response. */
 function isFailure(outcome: Outcome): boolean {
   return outcome === 'failed' || outcome === 'refused';
 }

@@ -39,6 +39,7 @@ const bytesPerSecond = 8_000;
  * cost.
  */
 const minBytesPerSecond = 750;
+/** OpenAI counts this many tokens per second of audio. */
 const audioTokensPerSecond = 10;
 /** Nobody speaks faster than this, so it's an upper bound of the tokens in a transcription. */
 const maxTextTokensPerSecond = 10;

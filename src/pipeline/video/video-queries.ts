@@ -36,11 +36,13 @@ export interface VideoRequester {
 
 export interface OperationStatus {
   readonly operation: string;
+  /** Null until the operation has ended. */
   readonly uris: readonly string[] | null;
 }
 
 export interface FileResponse {
   readonly contentType: string;
+  /** Null if the vendor didn't report it. */
   readonly lengthBytes: number | null;
   /** Read this to the end, or call `return` on it to cancel the request to the vendor. Throws `upstream_failed`. */
   readonly chunks: AsyncGenerator<Buffer, void>;
