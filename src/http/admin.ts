@@ -32,6 +32,7 @@ function parseToken(request: Request): string {
   }
 }
 
+/** PostgreSQL can't store U+0000, and would report it as a failed query. */
 export function rejectNullCharacters(request: Request, _response: Response, next: NextFunction): void {
   if (request.originalUrl.includes('%00')) throw gatewayError('bad_request', { message: 'url: must not contain U+0000' });
   next();
@@ -56,6 +57,7 @@ export function readJson(limitBytes: number) {
   };
 }
 
+/** PostgreSQL can't store U+0000 or lone surrogates. `JSON.stringify` escapes these, so we search for the escapes. */
 function isStorable(body: unknown): boolean {
   return !/(?<!\\)(?:\\\\)*\\u(?:0000|d)/.test(JSON.stringify(body));
 }

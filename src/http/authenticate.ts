@@ -8,10 +8,7 @@ import type { Caller } from '../core/call.ts';
 import { gatewayError } from '../core/errors.ts';
 import { sendJson } from './error-handler.ts';
 
-/**
- * Returns the caller to whom a key belongs. This is only a promise if the key isn't cached. Throws authentication
- * errors.
- */
+/** Returns the caller to whom a key belongs. Throws authentication errors. */
 export type FindCaller = (secret: string) => Promise<Caller>;
 
 export function createCallerRoute(findCaller: FindCaller, respond: (caller: Caller, request: Request) => Promise<unknown>, status = 200) {

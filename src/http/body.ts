@@ -9,6 +9,7 @@ import { largeBytes } from '../core/low-priority-thread.ts';
 import { joinInTurns, pieceBytes, takeTurn } from '../core/turns.ts';
 import { PlainTextError } from './plain-text-error.ts';
 
+/** Counts the request bodies of one key that are in memory (see `body-memory.ts`). */
 export interface KeyBodies {
   /** Call this when bytes have arrived. Throws `budget_unavailable` if there isn't enough memory. */
   hold(bytes: number): void;

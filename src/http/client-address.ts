@@ -37,6 +37,7 @@ function isInternal(address: string): boolean {
   return isIP(address) !== 0 && internal.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
 }
 
+/** On an IPv6 socket, IPv4 addresses have the prefix `::ffff:`. */
 function withoutPrefix(address: string): string {
   return address.startsWith('::ffff:') ? address.slice(7) : address;
 }

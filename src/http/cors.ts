@@ -22,8 +22,8 @@ function isOwnHeader(name: string): boolean {
 }
 
 /**
- * Adds CORS headers to the responses of `next`. `origins` returns exact origins, or `*`. Requests without an `Origin`
- * header stay unchanged.
+ * Adds CORS headers to the responses of `next`. `origins` returns exact origins, or `*`. Responses to requests without
+ * an `Origin` header stay unchanged.
  */
 export function allowOrigins(origins: () => readonly string[], next: RequestListener): RequestListener {
   return (request, response) => {

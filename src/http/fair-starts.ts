@@ -7,9 +7,9 @@
  * others the least. The rest take turns. We can't know in advance how much CPU time a request takes, so we start fewer
  * of them if the previous turn was long.
  *
- * Node accepts only a few connections per turn (`listen.ts`). While connections keep arriving, we keep the turns short by
- * starting no requests. Otherwise a client that connects after someone who opens 2,000 streams would have to wait until
- * almost all of these are open.
+ * Node accepts only a few connections per turn (`listen.ts`). While connections keep arriving, we keep the turns short
+ * by starting no requests. Otherwise a client that connects after someone who opens 2,000 streams would have to wait
+ * until almost all of these are open.
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Caller } from '../core/call.ts';

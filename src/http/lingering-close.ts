@@ -10,6 +10,7 @@ import type { ServerResponse } from 'node:http';
 /** How long we wait for the caller to finish its request before we close the connection. */
 const lingerTimeoutMs = 30_000;
 
+/** Ends the response with `bytes`, which is the whole body. The head has to include `content-length`. */
 export function endWithLinger(response: ServerResponse, bytes: Buffer): void {
   const { req: request } = response;
   if (request.complete || response.shouldKeepAlive) {

@@ -18,6 +18,7 @@ export function callIdHeaders(id: string, style: ErrorStyle): string[] {
   return ['x-gateway-call-id', id, style === 'messages' ? 'request-id' : 'x-request-id', id];
 }
 
+/** Adds the call id headers to a response. `sendCallResponse` adds them itself, so this is for all other responses. */
 export function setCallId(response: ServerResponse, id: string, style: ErrorStyle): void {
   const headers = callIdHeaders(id, style);
   for (let at = 0; at < headers.length; at += 2) response.setHeader(headers[at] ?? '', headers[at + 1] ?? '');

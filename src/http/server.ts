@@ -48,6 +48,7 @@ export interface ServerDeps extends HealthServerDeps {
   readonly models: ModelsRouteDeps;
   readonly memory: MemoryRouteDeps;
   readonly provision: Router;
+  /** The origins of web pages that may call the routes for virtual keys. */
   readonly corsOrigins: () => readonly string[];
   /**
    * Loads `/console` and `/my-key` on the first request, because they take 12 MB (measured) and most processes never

@@ -11,6 +11,7 @@ import { ClientDisconnectedError, type KeyBodies, limitDuration, maxBodyBytes, t
 export interface Upload {
   readonly fields: UploadFields;
   readonly model: string;
+  /** Counts the images and masks that have begun to arrive. */
   readonly countImages: () => number;
   /** The size of the body. Until the body is complete, we rely on the size that the caller has declared. */
   readonly bodyBytes: number;

@@ -47,6 +47,7 @@ export function describeOperation(path: string, spec: OperationSpec): JsonObject
   };
 }
 
+/** Leaves out ids. Their description depends on what they identify, so each operation lists its own. */
 function parametersInPath(path: string): string[] {
   return [...path.matchAll(/\{(\w+)\}/g)].flatMap(([, name = '']) => (name === 'id' ? [] : [name]));
 }

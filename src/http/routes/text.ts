@@ -153,6 +153,7 @@ export function modelTooLong(model: string): Error {
 export interface CallSource {
   readonly id: string;
   readonly startedAt: number;
+  /** When the last byte of the body arrived. */
   readonly now: number;
   readonly codec: RouteCodec;
   readonly caller: Caller;

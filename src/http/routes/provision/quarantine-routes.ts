@@ -7,6 +7,7 @@ import type { Projects } from '../../../projects/projects.ts';
 import type { Responders } from './responders.ts';
 
 export interface QuarantineRouteDeps {
+  /** Oldest first. */
   readonly listQuarantined: () => Promise<readonly QuarantinedFile[]>;
   readonly projects: Pick<Projects, 'list'>;
 }

@@ -13,16 +13,22 @@ import { param, type Responders, toListJson } from './responders.ts';
 
 export interface CallsFilter {
   readonly limit: number;
+  /** Only return calls that are older than the one with this id. */
   readonly before: string | null;
   readonly taskId: string | null;
   readonly source: string | null;
+  /** Only return calls for which the vendor used this request id. */
   readonly requestId: string | null;
   readonly subject: string | null;
+  /** Leave out calls that the gateway itself has made for memory. */
   readonly hideOwn: boolean;
+  /** Only return calls with a failed attempt, even if the call itself succeeded. */
   readonly failed: boolean;
 }
 
+/** Reports about erasures. The counts are totals of all processes. */
 export interface ErasureReports {
+  /** Newest first. */
   readonly listErasures: (projectId: string, limit: number) => Promise<readonly ErasureReport[]>;
   readonly findErasure: (projectId: string, id: string) => Promise<ErasureReport | null>;
 }
@@ -32,7 +38,9 @@ export interface ReportRouteDeps {
   readonly listCalls: (projectId: string | null, filter: CallsFilter) => Promise<readonly unknown[]>;
   /** Returns a `Call`, or null if the project has no such call. */
   readonly findCall: (projectId: string, id: string) => Promise<unknown>;
+  /** The usage in the current calendar month. */
   readonly getUsage: (project: Project) => Promise<unknown>;
+  /** The usage of all projects in the current calendar month. */
   readonly getDeploymentUsage: () => Promise<unknown>;
   readonly erasures: ErasureReports;
   readonly reprice: Reprice;

@@ -22,6 +22,7 @@ export interface Change {
 }
 
 export interface Responders {
+  /** Throws `not_found`. */
   findProject(slug: string): Promise<Project>;
   read(path: string, respond: (request: Request) => Promise<unknown>): void;
   /** Like `read`, but looks up the project in the URL and passes it to `respond`. */

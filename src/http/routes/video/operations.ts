@@ -88,6 +88,7 @@ export const videoOperations: OperationSpecs = {
     summary: 'Downloads a video',
     details: "The gateway only accepts addresses on the video vendor's host.",
     body: { name: 'VideoDownloadBody' },
+    // The response has the vendor's content type, or `video/mp4` if the vendor didn't send one.
     responses: { 200: { 'video/*': {} } },
     codes: [...laterCodes, 'missing_uri'],
   },
