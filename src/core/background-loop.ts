@@ -24,6 +24,10 @@ export interface BackgroundLoopOptions {
    * Called for the first failure of an outage, so that we log it once. None of the callbacks is called after `stop`.
    */
   readonly onFirstFailure?: (error: unknown) => void;
+  /**
+   * Called after each failed run with the number of consecutive failures. On the first one, it comes after
+   * `onFirstFailure`.
+   */
   readonly onFailure?: (error: unknown, failures: number) => void;
   /** Called after the first success that follows a failure. */
   readonly onRecovered?: () => void;
@@ -32,6 +36,7 @@ export interface BackgroundLoopOptions {
 }
 
 export interface BackgroundLoop {
+  /** Starts with an immediate run. You can also start the loop again after `stop`. */
   start(): void;
   /**
    * Makes the loop run in `delayMs`, or earlier if a run is already due before that. If the loop hasn't been started,
@@ -82,7 +87,7 @@ export function createBackgroundLoop(options: BackgroundLoopOptions): Background
   };
 
   const runInBackground = (): void => {
-    runNow().catch(() => undefined);
+    runNow().catch(() => undefined); // The callbacks have already reported the error.
   };
 
   const runOnce = async (signal: AbortSignal): Promise<void> => {

@@ -30,6 +30,7 @@ export type MediaRoute = 'images' | 'speech' | 'transcriptions' | 'video';
 export const routes = [...textRoutes, 'images', 'speech', 'transcriptions', 'video'] as const;
 export type Route = TextRoute | MediaRoute;
 
+/** The routes that take prompts. We store their prompts and responses, and memory can learn from them. */
 export type PromptRoute = Dialect | 'responses';
 
 /**
@@ -174,6 +175,7 @@ export interface Call extends RequestedCall {
   readonly deadlineAt: number | null;
   /** Limits how long an attempt may take to deliver its first content (`x-gateway-first-content-timeout-ms`). */
   readonly firstContentTimeoutMs?: number;
+  /** The headers that we forward to vendors, with names in lower case. */
   readonly forwardedHeaders: Readonly<Record<string, string>>;
   /**
    * Set if the gateway itself calls a model with text that is stored elsewhere, such as a conversation. We record and
@@ -207,6 +209,7 @@ export interface PlanEntry {
    * The name of the tier whose canary this call could have tried but didn't, so that it belongs to the control group.
    */
   readonly control?: string;
+  /** Set if the model isn't in the configured chain and catalog fill has added it. */
   readonly filled?: true;
 }
 
@@ -314,7 +317,9 @@ export interface CallResult {
   };
 }
 
+/** A deduction from one lease. */
 export interface ConsumedAmount {
+  /** The id of the row in `limit_counters`. */
   readonly counter: number;
   readonly generation: number;
   readonly amount: number;

@@ -17,6 +17,7 @@ export interface AwsIdentitySettings {
    * How we authenticate requests: `bearer` sends a token derived from the credentials, and `sigv4` signs each request.
    */
   readonly scheme: 'bearer' | 'sigv4';
+  /** The name of the service in the signature. */
   readonly service: string;
 }
 
@@ -25,6 +26,7 @@ export interface GoogleIdentitySettings {
   readonly scopes: readonly string[];
   /** A credentials file. Null for the application default credentials. */
   readonly credentialsFile: string | null;
+  /** A service account to impersonate. We request its tokens with our own credentials. */
   readonly impersonate: string | null;
 }
 

@@ -30,7 +30,7 @@ export function nanosFromUsd(usd: string | number): bigint {
   if (!match) throw new RangeError(`not an amount in USD: ${text}`);
   const [, whole = '0', fraction = ''] = match;
   const padded = fraction.padEnd(9, '0');
-  const roundUp = padded.charCodeAt(9) >= 53 ? 1n : 0n;
+  const roundUp = padded.charCodeAt(9) >= 53 ? 1n : 0n; // Round up if the tenth decimal is 5 or more (53 is '5').
   return BigInt(whole) * 1_000_000_000n + BigInt(padded.slice(0, 9)) + roundUp;
 }
 

@@ -79,11 +79,12 @@ export interface ErrorMembers {
 }
 
 /**
- * The `details` in Anthropic's errors. Its SDKs use them to decide whether to resend a conversation
+ * The `details` in Anthropic's errors. Anthropic's SDKs use them to decide whether to resend a conversation
  * (docs/architecture/translation.md#threads).
  */
 export interface ErrorDetails {
   readonly error_code: string;
+  /** If the request continues a thread, the parts of it that the vendor doesn't support. */
   readonly unsupported?: readonly string[];
 }
 
@@ -152,8 +153,8 @@ export type VendorErrorKind =
   | 'aborted'; // the caller disconnected or the deadline passed
 
 /**
- * The vendor's error code and type, which we pass on to the caller without secrets and truncated. Null if the vendor
- * didn't send them.
+ * What the vendor's error response says besides its message. We pass it on to the caller, truncated and without
+ * secrets. Fields that the vendor didn't send are null.
  */
 export interface VendorReport {
   /**

@@ -52,6 +52,7 @@ function timeDigits(epochMs: number): string {
     .padStart(8, '0')}-${(time % 0x1_0000).toString(16).padStart(4, '0')}`;
 }
 
+/** Returns the time of a UUIDv7, in milliseconds since 1970. */
 export function timeOf(id: string): number {
   return Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16);
 }

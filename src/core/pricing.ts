@@ -21,6 +21,7 @@ export interface Units {
 }
 
 export interface CallUnits extends Units {
+  /** The search units of a rerank call. */
   readonly searches?: number;
   /**
    * The service tier in which the vendor processed the call, e.g. `priority`, or several tiers joined with `+`. Absent
@@ -53,6 +54,7 @@ export interface TokenPrice {
 }
 
 export interface Price extends TokenPrice {
+  /** Nano-dollars per search unit (rerank). */
   readonly perSearchNanos?: bigint;
   /** The price of image tokens in the input, if it differs from the price of text. */
   readonly imageInputNanos?: bigint;

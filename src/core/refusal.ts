@@ -14,6 +14,7 @@ export const refusalCodes = {
   key_ceiling: 'tenant_capped',
   application_ceiling: 'source_capped',
   project_cap: 'credits_exhausted',
+  /** The database was unavailable, so we couldn't check the call's ceilings. */
   ceilings_unchecked: 'budget_unavailable',
   content_rule: 'guardrail_blocked',
   /** A content rule took too long to match, so we refuse the call. */
@@ -44,6 +45,7 @@ export interface Refusal {
    * Absent if the reason is specific enough.
    */
   readonly rule?: string;
+  /** The limit of the ceiling, in calls, tokens or nano-dollars. */
   readonly limit?: number;
   /**
    * The key of the refused call. Only set if the key itself is the reason (e.g. because it's expired), since such a

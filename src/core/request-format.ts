@@ -15,9 +15,11 @@ export interface RequestFormat {
    * `max_tokens`, while many compatible vendors only accept `max_tokens`.
    */
   readonly maxTokensField: 'max_completion_tokens' | 'max_tokens';
+  /** How all chat models of this vendor accept the reasoning of earlier turns. See `ModelTraits.takesReasoning`. */
   readonly takesReasoning: 'none' | 'details';
-  /** Fields to remove from the body, because the path already has their values. */
+  /** Fields to remove from the body if the path names the model, because the path already has their values. */
   readonly membersInPath: readonly string[];
+  /** Fields that we add to the body if the caller didn't set them. */
   readonly addedMembers: Readonly<Record<string, string>>;
   /** Null to forward the caller's `anthropic-beta` header unchanged. */
   readonly betaFlags: BetaFlags | null;
@@ -25,6 +27,7 @@ export interface RequestFormat {
 
 /** How we filter the `anthropic-beta` header. Clouds reject requests with flags that they don't know. */
 export interface BetaFlags {
+  /** The flags that the provider accepts. Null to accept all of them. */
   readonly allowed: readonly string[] | null;
   readonly aliases: Readonly<Record<string, string>>;
   /** True if the flags also have to be in the body, as `anthropic_beta`. */

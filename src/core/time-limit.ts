@@ -30,6 +30,7 @@ export async function withTimeout<Result, Late>(work: Promise<Result>, timeoutMs
   }
 }
 
+/** Settles like `work`, or rejects with the signal's reason if the signal is aborted first. */
 export async function raceAbort<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
   const finished = new AbortController();
   const aborted = new Promise<never>((_resolve, reject) => {

@@ -30,6 +30,7 @@ export interface Member {
 }
 
 export interface BodySpans {
+  /** Where the object is in the body, including its braces. */
   readonly object: Span;
   /**
    * The members by key. If a key is repeated, the last one wins. If the scan was limited to certain keys, other members
@@ -68,6 +69,7 @@ export function scanObject(bytes: Buffer, wantedKeys?: ReadonlySet<string>, skip
   return spans;
 }
 
+/** Scans the object whose `{` is at `start`, and ignores everything after it. */
 export function scanMembers(bytes: Buffer, start: number, wantedKeys?: ReadonlySet<string>, skip?: SkipMember): BodySpans {
   const members = new Map<string, Member>();
   let repeated: Set<string> | null = null;
@@ -195,6 +197,10 @@ export function spliceParts(bytes: Buffer, splices: readonly Splice[]): Buffer[]
   return parts;
 }
 
+/**
+ * Creates a splice that sets a member to the JSON text `json`. A member that doesn't exist yet is inserted at the start
+ * of the object.
+ */
 export function setMember(spans: BodySpans, key: string, json: string): Splice {
   const member = spans.members.get(key);
   if (member) return { span: member.value, replacement: json };

@@ -130,6 +130,7 @@ export function skipSpace(bytes: Buffer, at: number): number {
  */
 const isPlain = Uint8Array.from({ length: 256 }, (_, byte) => (byte < 0x20 || byte === quote || byte === backslash ? 0 : 1));
 
+/** Returns the end of the string whose opening quote is at `at`. */
 export function skipString(bytes: Buffer, at: number): number {
   let position = at + 1;
   for (;;) {
