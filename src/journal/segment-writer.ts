@@ -1,7 +1,7 @@
 /**
  * Appends records to segment files with group commit, i.e. all records from one turn of the event loop share a buffer,
  * a promise and a write. If `sync-writes.ts` allows it, the write is synchronous. Records that arrive during an
- * asynchronous write are then written together.
+ * asynchronous write are written together afterwards.
  *
  * If a write fails, all of its records are rejected, and we truncate the segment to its last valid byte. Even if that
  * fails too, `bytes` still ends before the failed write. The next write starts a new segment, so a valid record never
