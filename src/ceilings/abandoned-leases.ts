@@ -49,6 +49,7 @@ export function createAbandonedLeases({ database, listLiveProcesses, logger, int
   return {
     start: loop.start,
     stop: loop.stop,
+    /** Lists the ids of dead processes for which an alert has been logged. */
     list: (): string[] => [...seen].flatMap(([process, checks]) => (checks < checksBeforeAlert ? [] : process)),
   };
 }

@@ -45,6 +45,7 @@ export interface Admission {
   isRefusing(): boolean;
   /** Counts the calls that were refused because we couldn't check their ceilings, by reason. */
   uncheckedRefusals(): Readonly<Record<UncheckedRefusal, number>>;
+  /** Call this after the database has stored these calls and added their usage to the counters. */
   commit(calls: readonly SettledCall[]): void;
   /**
    * Call this if the database is never going to store a call, so that its usage is no longer debited from our lease.
@@ -59,8 +60,8 @@ export interface Admission {
   readonly leases: LeaseStore;
   start(): Promise<void>;
   /**
-   * Returns all quota to the database, except for the reservations of running calls. Those are released when another
-   * process recovers the journal.
+   * Returns all quota to the database, except for the reservations of running calls. Those are released when the
+   * journal of this process is recovered.
    */
   stop(): Promise<void>;
 }
@@ -69,6 +70,7 @@ export interface AdmissionOptions {
   readonly database: Database;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** The id of this process's journal. */
   readonly process: string;
   /** The deployment's store-down policy, for keys and projects that don't have their own. */
   readonly onStoreDown: () => StoreDownPolicy;
@@ -206,6 +208,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     deleteExpiredCounters(database, clock).catch((err: unknown) => logger.debug({ err }, 'failed to delete expired counters'));
   };
 
+  /** How many calls in a row we've refused because the quota store is down. */
   let refusals = 0;
   const uncheckedRefusals = { policy: 0, exhausted: 0 };
   const onUncheckedRefusal = (reason: UncheckedRefusal): void => {
@@ -257,8 +260,8 @@ export function createAdmission(options: AdmissionOptions): Admission {
       const stopped = [publishing.stop(), polling.stop(), health.stop()];
       await listening?.stop();
       listening = null;
-      // Don't wait long for an unresponsive database. Quota that we haven't returned is released when another process
-      // recovers the journal.
+      // Don't wait long for an unresponsive database. Quota that we haven't returned is released when the journal
+      // is recovered.
       const closed = Promise.all([...stopped, ...[...quotas.values()].map((quota) => quota.close())]);
       await withTimeout(closed, stopTimeoutMs, () => undefined);
     },

@@ -22,6 +22,7 @@ export type CounterQuota = ReturnType<typeof createCounterQuota>;
 export interface CounterQuotaOptions extends Omit<LeaseOptions, 'key' | 'watch'> {
   readonly counter: LimitedCounter;
   readonly health: StoreHealth;
+  /** How long we wait for other processes to return available quota. */
   readonly returnWaitMs: () => number;
   /** True if another process has recently asked for quota of this counter and we had none to return. */
   readonly isRequested: (counterId: number) => boolean;
@@ -125,12 +126,13 @@ export function createCounterQuota(options: CounterQuotaOptions) {
      * doesn't exist or has been revoked.
      */
     settle({ reserved, generation }: QuotaGrant, spent: number): number | null {
-      // The grant doesn't belong to the current lease, so nothing is reserved here and there's no counter to debit.
+      // The lease has been revoked or there never was one, so nothing is reserved here and there's no counter to debit.
       if (generation !== lease.generation || lease.counterId === null) return null;
       const amount = lease.quota.settle(reserved, spent);
       onQuotaChanged();
       return amount;
     },
+    /** Call this once the database has counted a call's usage. */
     commit({ generation, amount, owed = 0 }: ConsumedAmount): void {
       if (generation !== lease.generation) return;
       lease.quota.commit(amount, owed);
@@ -189,6 +191,7 @@ export function createCounterQuota(options: CounterQuotaOptions) {
         startWork();
       }
     },
+    /** Returns the available quota to the database, and resolves when that has been done. */
     async close(): Promise<void> {
       mustReturn = true;
       startWork();

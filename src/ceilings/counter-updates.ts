@@ -61,6 +61,7 @@ export async function tryApplyCalls(tx: Queries, calls: readonly SettledCall[]):
 interface Usage {
   readonly projectIds: readonly string[];
   readonly consumed: readonly ConsumedSum[];
+  /** The ids of the calls, and of the counters that they have leases from. */
   readonly lockParameters: readonly [calls: string, counters: string];
 }
 
@@ -135,6 +136,7 @@ function consumedBy(calls: readonly SettledCall[]): ConsumedSum[] {
   return [...byCounter.values()].flat().filter(({ amount }) => amount > 0);
 }
 
+/** This is a loop because `find` would allocate a closure for each amount. */
 function sumOf(sums: readonly ConsumedSum[], generation: number, process: string): ConsumedSum | undefined {
   for (const sum of sums) if (sum.generation === generation && sum.process === process) return sum;
   return undefined;

@@ -31,7 +31,7 @@ export interface Limits {
 
 export type CounterScope = 'key' | 'source' | 'project';
 
-/** The primary key of a row in `limit_counters`. */
+/** Identifies a row in `limit_counters`. */
 export interface CounterKey {
   readonly projectId: string;
   readonly scope: CounterScope;

@@ -1,6 +1,7 @@
 export type Forecast =
   | { readonly kind: 'reached' }
   | { readonly kind: 'at'; readonly at: number }
+  /** The window ends before the ceiling is reached. */
   | { readonly kind: 'not_in_window' }
   /** There's no useful prediction, because nothing was used recently or the ceiling is more than a year away. */
   | { readonly kind: 'none' };

@@ -69,6 +69,7 @@ export interface LeaseStore {
    */
   reconcile(lease: LeaseKey, held: number, debited: number): Promise<boolean>;
   remove(lease: LeaseKey): Promise<void>;
+  /** Publishes how much quota the running calls of a process have reserved, by counter id. */
   publish(process: string, reserved: ReadonlyMap<number, number>): Promise<void>;
   /**
    * Notifies other processes that we need quota of a counter. For two seconds, they can also find the request through

@@ -14,6 +14,7 @@ import type { ReserveResult } from './wait-queue.ts';
 
 export interface LeaseOptions {
   readonly key: CounterKey;
+  /** The journal id of this process. */
   readonly process: string;
   readonly leases: LeaseStore;
   /** Returns a number that hasn't been a generation of this process before. */
@@ -30,6 +31,7 @@ export function createLease({ key, process, leases, nextGeneration, watch }: Lea
     lease.counterId = null;
   };
 
+  /** Don't use getters here, because V8 would create a separate hidden class for each object literal that has some. */
   const lease = {
     /** The id of a row in `limit_counters`. Null while there's no lease. */
     counterId: null as number | null,
@@ -83,7 +85,7 @@ export function createLease({ key, process, leases, nextGeneration, watch }: Lea
       lease.counterId = null;
       try {
         await watch(leases.remove(removed));
-        reset();
+        reset(); // The debits of the next row start at zero.
       } catch (error) {
         lease.counterId ??= removed.counterId;
         throw error;

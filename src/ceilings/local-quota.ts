@@ -38,6 +38,7 @@ export class LocalQuota {
     return this.#overdraft;
   }
 
+  /** The total that has been debited from the lease in the database, as far as this process knows. */
   get debited(): number {
     return this.#debited;
   }

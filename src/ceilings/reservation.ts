@@ -20,6 +20,7 @@ export interface UsageBounds {
   readonly tokens: number;
 }
 
+/** You have to call either `settle` or `release`, exactly once. */
 export interface Reservation {
   /**
    * True if the call was admitted without checking all ceilings, because the quota store was unavailable. Has to be
@@ -27,7 +28,7 @@ export interface Reservation {
    */
   readonly isUnmetered: boolean;
   /**
-   * Enlarges the reservation before another attempt is sent. Returns false and changes nothing if there isn't enough
+   * Enlarges the reservation before the next request is sent. Returns false and changes nothing if there isn't enough
    * quota.
    */
   extend(bounds: () => UsageBounds): Promise<boolean>;
@@ -36,6 +37,7 @@ export interface Reservation {
    * counters and leases when it stores the call.
    */
   settle(result: CallResult): CallResult;
+  /** For calls that aren't going to be recorded. */
   release(): void;
 }
 

@@ -76,7 +76,7 @@ export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, 
         () => {
           hasResponded = true;
         },
-        () => undefined,
+        () => undefined, // If the probe fails, we leave it to the timeout.
       );
     };
     return atTicks(

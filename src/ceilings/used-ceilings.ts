@@ -5,6 +5,7 @@ import type { CounterScope } from './counters.ts';
 export interface UsedCeilings {
   readonly scope: CounterScope;
   readonly ceiling: 'calls' | 'cost';
+  /** Ceilings that are at 90 % or more, but not reached yet. */
   readonly near: number;
   readonly reached: number;
 }

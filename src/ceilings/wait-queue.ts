@@ -5,6 +5,7 @@
 
 export type ReserveResult = (QuotaGrant & { readonly kind: 'granted' }) | { readonly kind: 'denied' } | { readonly kind: 'unavailable' };
 
+/** `generation` says which lease the quota is from. */
 export interface QuotaGrant {
   readonly reserved: number;
   readonly generation: number;
