@@ -53,6 +53,7 @@ export interface CatalogSource {
 /** A model that a tier tries out. The given share of conversations goes to it first. */
 export interface Canary {
   readonly model: string;
+  /** Between 0 and 1. */
   readonly share: number;
 }
 
@@ -78,7 +79,9 @@ export interface Catalog {
   readonly providers: ReadonlyMap<string, CatalogProvider>;
   readonly models: ReadonlyMap<string, CatalogModel>;
   readonly tiers: ReadonlyMap<string, readonly string[]>;
+  /** By provider. */
   readonly pools: ReadonlyMap<string, Pool>;
+  /** By tier name. */
   readonly canaries: ReadonlyMap<string, Canary>;
   /** Routes by provider. Unlike `providers`, this includes providers that only serve media routes. */
   readonly served: ReadonlyMap<string, readonly Route[]>;

@@ -148,6 +148,7 @@ function unlistedModel({ catalog, after }: RoutingChangeRequest, { kind, path, n
   ];
 }
 
+/** Finds tiers that calls could use before the change but not after it, and new tiers without a usable model. */
 function brokenTiers({ catalog, inherited, before, after, catalogFill }: RoutingChangeRequest, kind: TierKind): Issue[] {
   const tiersOf = ({ tiers }: RoutingState) => new Map(Object.entries(overrideTiers(inherited, tiers)[kind]));
   const [earlier, later] = [tiersOf(before), tiersOf(after)];

@@ -57,6 +57,7 @@ export async function chooseTier(
   const features = detectFeatures(body, spans);
   if (deps.classifier === 'rules') return classify(features, tiers);
   if (!tiers.includes('trivial')) return defaultName; // Without a `trivial` tier, we have no model for the classifier.
+  // The classifier may use at most a quarter of the time, so that enough is left for the call itself.
   const deadlineMs = Math.min(maxClassifierMs, (remainingMs ?? Number.POSITIVE_INFINITY) / 4);
   return classifyByModel({ complete, features, text: parseLastUserText(route, body, spans), tiers, deadlineMs });
 }
@@ -72,11 +73,11 @@ function availableTiers(view: RoutingView): AutoTier[] {
  *
  * | Tier | When |
  * | --- | --- |
- * | `strong` | code together with tools, or with 8 KiB and more; tools with 24 KiB and more; 48 KiB and more of
- * anything |
+ * | `strong` | code with tools, code with 8 KiB and more, tools with 24 KiB and more, anything with 48 KiB and more |
  * | `trivial` | up to 1 KiB in at most three messages, without tools, images or code |
- * | `standard` | everything else, and images unless there are code and tools, because their bytes don't measure the
- * question |
+ * | `standard` | everything else, and anything with images unless there are both code and tools |
+ *
+ * We can't judge a question by its size if there are images, because most of the bytes are theirs.
  */
 export function classify(features: RequestFeatures, tiers: readonly AutoTier[]): AutoTier {
   const tier = fittingTier(features);

@@ -26,6 +26,7 @@ export interface MediaPlanRequest {
   readonly catalogFill: boolean;
   /** True if there's a cost ceiling, so that models without a price are skipped. */
   readonly requiresPrice?: boolean;
+  /** Absent for a check without a request, and so are `loads`. */
   readonly breakers?: Breakers;
   readonly loads?: MemberLoads;
 }
@@ -76,8 +77,8 @@ export function planMedia(request: MediaPlanRequest): MediaCandidate {
 }
 
 /**
- * Picks the candidate for a media call. Models of unhealthy providers and retired models come last, as in plans of text
- * calls. Only the picked model takes a probe slot of its circuit breaker.
+ * Picks the candidate for a media call. Models of unhealthy providers come after the others, and retired models come
+ * last, as in plans of text calls. Only the picked model takes a probe slot of its circuit breaker.
  */
 function pickCandidate(open: readonly MediaCandidate[], request: MediaPlanRequest): MediaCandidate {
   const { project, caller, breakers } = request;
@@ -90,7 +91,7 @@ function pickCandidate(open: readonly MediaCandidate[], request: MediaPlanReques
   return chosen;
 }
 
-/** Media calls have no conversation, so the hash is random and only the weights decide. */
+/** Media calls have no conversation, so the hash is random, and only the weights and the current load decide. */
 function withMembers(candidate: MediaCandidate, { catalog, loads }: MediaPlanRequest): MediaCandidate[] {
   const pool = loads && catalog.pools.get(candidate.provider);
   if (!pool) return [candidate];

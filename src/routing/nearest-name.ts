@@ -4,9 +4,9 @@ import { splitModelId } from './catalog.ts';
 const maxLength = 64;
 
 /**
- * Returns the usable model name with the fewest edits, with and without the version of the model. On a tie, the first
- * one wins. Returns null if more than half of the characters differ. Takes 1 to 3 ms for an imported catalog of 3,000
- * names, or 30 ms if all names are very similar (measured).
+ * Returns the usable model name with the fewest edits. Names are compared both with and without the version of the
+ * model. On a tie, the first one wins. Returns null if more than half of the characters differ. Takes 1 to 3 ms for an
+ * imported catalog of 3,000 names, or 30 ms if all names are very similar (measured).
  */
 export function findNearestName(asked: string, names: Iterable<string>, isUsable: (name: string) => boolean): string | null {
   if (asked.length > maxLength) return null;
@@ -48,6 +48,7 @@ export function countEdits(left: string, right: string, limit: number): number {
   let current = new Uint8Array(right.length + 1);
   for (let column = 0; column <= right.length; column += 1) above[column] = column;
   for (let row = 1; row <= left.length; row += 1) {
+    // Skip cells that are so far from the diagonal that they can't be below `limit`.
     const first = Math.max(1, row - limit);
     const last = Math.min(right.length, row + limit);
     const code = left.charCodeAt(row - 1);

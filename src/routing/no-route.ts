@@ -5,7 +5,7 @@
 import { type GatewayError, gatewayError } from '../core/errors.ts';
 import type { Refusal } from '../core/refusal.ts';
 
-/** A limit in code points. */
+/** How much of a requested name we quote, in code points. */
 const maxNameLength = 100;
 /** A caller can send a name of many megabytes. The start is enough for a quote. */
 const maxReadLength = 10 * maxNameLength;

@@ -63,6 +63,7 @@ export interface Planner {
    * take a probe slot of a circuit breaker, so only call it if you're going to send the call.
    */
   order(plan: Plan, request: OrderRequest): Plan;
+  /** After `plan` has thrown `no_route`, returns which models were skipped and why. */
   explain(request: PlanRequest): readonly PlanEntry[];
 }
 

@@ -70,12 +70,14 @@ export function breakerKeys({ pools }: { readonly pools: ReadonlyMap<string, Poo
 /** Counts this process's requests in flight to each pool member. A configuration reload doesn't reset the counts. */
 export interface MemberLoads {
   count(key: string): number;
+  /** Counts a request to a member. Returns a function that you have to call once, when the request has ended. */
   begin(key: string): () => void;
 }
 
+/** What a process remembers about its pools. A reload of the configuration doesn't reset it. */
 export interface PoolState {
   readonly loads: MemberLoads;
-  /** Maps the id of a stored response (`/v1/responses`) to the member that has it. */
+  /** Maps the id of a stored response (`/v1/responses`) to the key of the member that has it. */
   readonly responses: LRUCache<string, string>;
 }
 

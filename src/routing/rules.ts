@@ -21,7 +21,9 @@ export interface ProjectRouting extends MediaTiers {
   /** Null if the project may use all providers. */
   readonly providers: readonly string[] | null;
   readonly tiers: Tiers;
+  /** Models and providers that we only try after all others. */
   readonly retired: readonly string[];
+  /** Only providers with all of these tags get the project's calls. */
   readonly requiredTags: readonly string[];
   /** Turns catalog fill on or off. Null to use the setting in gateway.yaml. */
   readonly catalogFill: boolean | null;
