@@ -58,6 +58,7 @@ export interface Breakers {
 interface Breaker {
   state: BreakerState;
   consecutiveFailures: number;
+  /** How many streams in a row the vendor has broken off. */
   brokenStreams: number;
   successesInHalfOpen: number;
   openedAt: number | null;

@@ -15,6 +15,7 @@ export interface ContentWait {
   readonly projectId: string;
   readonly provider: string;
   readonly breakerKey: string;
+  /** The tick (not the time) at which the call started to wait. */
   readonly startedAt: number;
   /** True once this wait has been reported as slow, so that it's only reported once. */
   isSlow: boolean;
@@ -66,6 +67,7 @@ const lower = 0.99;
 /** Callers choose the names of models, so the map needs a maximum size. */
 const maxModels = 10_000;
 
+/** Calls `onSlow` once for each slow attempt, while the attempt is still waiting. */
 export function createContentWaits(onSlow: (wait: ContentWait) => void, tickMs = defaultTickMs): ContentWaits {
   const streams = createLruCache<UsualWait>(maxModels);
   const plain = createLruCache<UsualWait>(maxModels);
