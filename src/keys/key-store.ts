@@ -158,6 +158,7 @@ export interface KeyPage {
   readonly usableAt: number | null;
 }
 
+/** Newest first. Without a `page`, returns all keys of the project. */
 export async function listKeys(database: Database, projectId: string, page?: KeyPage): Promise<KeyRecord[]> {
   const rows = await database.query<StoredKey>(
     `select ${keyColumns} from virtual_keys
@@ -173,6 +174,7 @@ export async function listKeys(database: Database, projectId: string, page?: Key
   return rows.map((row) => toKeyRecord(toKeyRow(row), ceilings.get(row.id)));
 }
 
+/** Returns the ceilings by key id. Keys without a limit have no entry. */
 export async function readCeilings(queries: Queries, keyIds: readonly string[]): Promise<Map<string, Ceilings>> {
   const rows = await queries.query<{ keyId: string; ceiling: CeilingName; limit: number; window: WindowKind }>(
     `select key_id as "keyId", ceiling, limit_value as "limit", window_kind as "window" from key_ceilings where key_id = any($1::uuid[])`,

@@ -47,6 +47,7 @@ export interface Keyring {
   countCached(): number;
   /** Loads keys into the cache, so that their first calls don't have to wait for the database. */
   warm(prefixes: readonly string[]): Promise<void>;
+  /** Returns the newest keys that are neither revoked nor expired, starting with the newest. */
   listNewest(limit: number): Promise<KeyOfProject[]>;
   /** Issues a pass that's valid until `endsAt`. Throws the same errors as `find`. */
   issuePass(secret: string, endsAt: number): Promise<string>;
@@ -56,6 +57,7 @@ export interface Keyring {
   getCeilings(caller: Caller): Promise<TimedCeilings>;
   /** Issues a key. The secret is never shown again. Throws `conflict` if `id` is taken. */
   issue(projectId: string, input: unknown, id?: string): Promise<IssuedKey>;
+  /** Returns a project's keys, newest first. Without a `page`, that's all of them. */
   list(projectId: string, page?: KeyPage): Promise<KeyRecord[]>;
   /** Throws `not_found` if the project has no key with this prefix. */
   read(projectId: string, prefix: string): Promise<KeyRecord>;
