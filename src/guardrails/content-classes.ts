@@ -69,9 +69,12 @@ function containsEmail(text: string): boolean {
 }
 
 const phones: readonly RegExp[] = [
+  // International numbers with a plus sign and 7 to 15 digits (E.164).
   /(?<![\p{L}\p{N}+.,-])\+[1-9](?:[ ()./-]{0,2}\d){6,14}(?![\p{L}\p{N}_]|\.\d)/u,
   /\btel:[+\d](?:[ ().-]{0,2}\d){5,14}/i,
+  // International numbers that begin with two zeros. They only count if they're written in groups.
   /(?<![\p{L}\p{N}.,:-])00[1-9]\d{0,2}[ ()./-]{1,2}\d(?:[ ()./-]{0,2}\d){5,12}(?![\p{L}\p{N}_])/u,
+  // North American numbers.
   /(?<![\p{L}\p{N}.,:-])(?:1[ .-])?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}[ .-])[2-9]\d{2}[ .-]\d{4}(?![\p{L}\p{N}_-])/u,
   // National phone numbers with a leading zero, either as area code and number or in pairs of digits as in France.
   /(?<![\p{L}\p{N}.,:/+-])\(?0[1-9]\d{1,4}\)?[ /-]{1,3}\d{3,9}(?:[ -]\d{2,6}){0,3}(?![\p{L}\p{N}_:/.-])/u,

@@ -9,6 +9,7 @@
 
 export interface Credential {
   readonly kind: string;
+  /** Where the secret itself starts, after any name or URL in front of it. */
   readonly start: number;
   readonly end: number;
 }

@@ -159,11 +159,13 @@ function findLinesEnd(text: string, from: number, limit: number): number {
 
 /** Matches `user:password@` in a URL. Slashes aren't allowed, because `https://host:8080/@name` has no password. */
 const inAddress = /:\/\/[^\s:/@"'`<>]{0,128}:([^\s/@"'`<>]{1,256})@/g;
+/** Matches the signature in a URL that Azure Storage has signed. */
 const inQuery = new RegExp(boundRuns('[?&]sig=([\\w%+/=-]{40,})'), 'g');
 const inHeader = new RegExp(boundRuns('(?<![\\w-])(?:bearer|basic)[ \\t]{1,8}([\\w.~+/=-]{16,})'), 'gi');
 /** Matches a password of any format in a connection string, which we recognize by another `name=value` before it. */
 const inConnection = /(?<=[\w ]=[^\s;=,]{1,64}(?:;[ ]?|[ ]))(?:password|pwd)=([^\s;"'`&<>(){}[\]\\]{3,128})/gi;
 
+/** Matches command-line options such as `--db-password value` or, in `inUserOption`, `curl -u name:value`. */
 const inOption =
   /(?<![\w-])--(?:[a-z]{1,20}-){0,3}(?:password|passwd|pass|pwd|token|secret|api-?key|access-?key)[ \t]{1,4}["']?([^\s"'`]{6,256})/gi;
 const inUserOption = /(?<![\w-])(?:-u|--user)[ \t=]{0,4}["']?[^\s:"'`]{1,64}:([^\s"'`]{6,256})/g;

@@ -106,7 +106,7 @@ function removeRuns(text: string, request: string): string {
   return chunks.join('');
 }
 
-/** A text that occurs this often in the request isn't just a name, so skip the rest. */
+/** If a text occurs this often in the request, we stop counting and treat it as a quote, because a name rarely does. */
 const maxOccurrences = 50;
 
 /** Returns true if the text is in the request, other than as a property name or as the value of `model` or `role`. */

@@ -120,6 +120,7 @@ function* piecesOf(forms: readonly TextChunk[], rule: ContentRule): Generator<Te
   for (const form of forms) yield* splitText(form, length);
 }
 
+/** An empty character class, which never matches. */
 const never = '[^\\x00-\\x{10FFFF}]';
 /**
  * Splits an expression into tokens to find its anchors. A `^` or `$` in quoted text, an escape or a character class

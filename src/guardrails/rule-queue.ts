@@ -37,6 +37,7 @@ export interface RuleQueue {
 
 export interface RuleQueueOptions {
   readonly thread: RuleThread;
+  /** How much CPU time all rules of a call may take together. */
   readonly maxCallMs: number;
   readonly maxWaitingCalls: number;
   readonly maxWaitingCharacters: number;
@@ -45,6 +46,7 @@ export interface RuleQueueOptions {
 /** `maxWaitingCharacters` is enough for two request bodies of the maximum size. */
 const defaults = { maxCallMs: 10_000, maxWaitingCalls: 1_000, maxWaitingCharacters: 64 * 1024 * 1024 };
 
+/** The maximum number of characters per request to the thread. */
 const batchLength = 32 * 1024;
 
 interface Task extends Pick<RuleWork, 'rules'> {
@@ -60,6 +62,7 @@ interface Task extends Pick<RuleWork, 'rules'> {
 
 interface Batch {
   readonly chunks: readonly TextChunk[];
+  /** The rules that haven't matched in earlier batches. */
   readonly rules: readonly ContentRule[];
   readonly from: MatchPosition;
 }
@@ -105,6 +108,7 @@ export function createRuleQueue(options: Partial<RuleQueueOptions> = {}): RuleQu
     }
   };
 
+  /** Matches a part of the task's texts. Returns the CPU time that it took, in microseconds. */
   const advance = async (task: Task): Promise<number> => {
     const batch = task.batch ?? nextBatch(task);
     if (batch === null) {

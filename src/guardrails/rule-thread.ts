@@ -18,8 +18,8 @@ export interface RuleThreadOptions {
 
 export interface RuleThread {
   /**
-   * Matches rules in the thread, which handles one request at a time. Rejects if it runs out of memory or takes too
-   * long.
+   * Matches rules in the thread. Only call this when the previous request has ended, because the thread handles one at
+   * a time. Rejects if the thread runs out of memory or takes too long.
    */
   match(request: MatchRequest): Promise<ThreadResult>;
 }

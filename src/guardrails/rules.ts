@@ -11,6 +11,7 @@ import { createRuleQueue, type RuleOutcome } from './rule-queue.ts';
 export interface PlaceRules {
   readonly rules: readonly ContentRule[];
   readonly blocks: boolean;
+  /** How long it can take to evaluate a character, in microseconds. */
   readonly cost: number;
   /**
    * The time to compile all expressions, in microseconds. This can be necessary for any text, because other projects
@@ -48,6 +49,7 @@ export interface Evaluation {
  * ms.
  */
 const maxInlineMicros = 2_000;
+/** The memory limit for compiled expressions that we evaluate on the event loop. */
 const maxInlineBytes = 16 * 1024 * 1024;
 /** Normalization can turn one of these characters into up to 18 others, so that even a short text can be expensive. */
 const expanding = /[\u3200-\u33ff\ufb50-\ufdff\u{1f100}-\u{1f2ff}]/u;
@@ -80,8 +82,8 @@ const passed = createLruCache<true>(100_000);
 const minRememberedLength = 64;
 
 /**
- * Returns a cache key, or null for malformed texts. Different ones become the same text in UTF-8, and a rule might only
- * match one of them.
+ * Returns a cache key. Null for short texts, and for malformed ones, because different malformed texts become the same
+ * text in UTF-8 and a rule might only match one of them.
  */
 function keyOf(text: string, project: string, revision: string): string | null {
   if (text.length < minRememberedLength || !text.isWellFormed()) return null;
