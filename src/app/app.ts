@@ -82,6 +82,7 @@ export interface AppOptions {
    * How often to check for calls that have been waiting too long for their first content. Tests use a shorter interval.
    */
   readonly contentWaitTickMs?: number;
+  /** How long `close` waits for running responses and activities. Defaults to the configured stop timeout. */
   readonly graceMs?: number;
 }
 
@@ -98,13 +99,16 @@ export interface App extends FirstAccess {
   startDurable(onReady?: (uiUrl: string | null) => void): Durable;
   /** Uses a new configuration for all new calls. Returns false if a later reload has overtaken this one. */
   reload(config: Config): Promise<boolean>;
+  /** Starts to compute vectors that have been waiting for the local embedder. This happens in the background. */
   takeUpEmbeddings(): void;
   /**
    * Makes `/readyz` fail and closes each connection after its next response, so that clients and load balancers move
    * on. Calls are still served until `close`.
    */
   announceStop(): void;
+  /** Returns the metrics of this process. */
   collectMetrics(): Promise<readonly MetricFamily[]>;
+  /** Returns the metrics of all processes on the port, in Prometheus's text format. */
   readMetrics(): Promise<string>;
   /**
    * Rejects new calls and waits for running ones until the stop timeout. Then it aborts and settles the remaining
@@ -115,6 +119,7 @@ export interface App extends FirstAccess {
 
 /** How long a start waits for the credentials of cloud identities. The first calls would fail without them. */
 const firstCredentialMs = 5_000;
+/** How long aborted calls have to settle and to send their error. */
 const abortTimeoutMs = 2_000;
 
 export async function createApp(options: AppOptions): Promise<App> {
@@ -387,7 +392,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       await Promise.all([erasures.listener.stop(), sharedBreakers.stop()]);
       await callRecording.stop();
       metrics.stop();
-      void cacheWarmer?.stop();
+      void cacheWarmer?.stop(); // Don't wait for this, because the database may not respond.
       await activeModels.stop();
       await Promise.all([keyring.stop(), projects.stop(), memory.settings.stop(), httpClient.close()]);
     },

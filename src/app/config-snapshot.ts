@@ -77,6 +77,7 @@ function createSnapshot(config: Config, identities: CurrentConfigOptions['identi
   };
 }
 
+/** Returns the providers by name, and the members of their pools by key. */
 function listConnections(providers: Config['providers']): Record<string, ProviderConfig> {
   const members = Object.values(providers).flatMap(({ name, members: all }) =>
     all.map((each) => [memberKey(name, each.member), each] as const),

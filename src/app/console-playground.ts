@@ -11,6 +11,7 @@ import { listChatModels } from '../routing/list-models.ts';
 import { readCallDetail } from '../usage/analytics/call-detail.ts';
 import type { ConsoleDeps } from './console-deps.ts';
 
+/** Limits how much of a stored prompt we copy into the form. */
 const textLimits = { maxMessages: 100, maxText: 100_000 };
 
 type PlaygroundAreaDeps = Pick<ConsoleDeps, 'snapshot' | 'handleCall' | 'database' | 'readStored' | 'clock'>;

@@ -47,6 +47,7 @@ interface MetricsDeps {
 }
 
 export interface Metrics {
+  /** Works even if the database is down. */
   collect(): Promise<MetricFamily[]>;
   stop(): void;
 }

@@ -33,7 +33,9 @@ export function createStoreBatch(
   };
 }
 
-/** How often we try to lock all counters before we wait for one that's locked. */
+/**
+ * How often we try to lock all counters while we hold the conversations lock. After that, we lock the counters first.
+ */
 const maxAttempts = 3;
 
 /**
