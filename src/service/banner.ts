@@ -9,6 +9,7 @@ export interface BannerFacts {
   readonly origin: string;
   /** The secret of the first key, which is only known when the key has just been created. Null on later starts. */
   readonly firstKey: string | null;
+  /** How the first person can sign in. Null if there already is an account. */
   readonly firstSignIn: FirstSignIn | null;
   readonly dataDir: string;
   /** How memory is searched, e.g. `by text only: no embeddings are configured`. */

@@ -55,6 +55,7 @@ const backoff = { initialMs: 500, maxMs: 15_000 };
 /** A process counts as healthy after this time. If it dies later, the restart delays begin with the shortest one. */
 const healthyAfterMs = 60_000;
 const maxLineLength = 1_048_576;
+/** How much of a process's standard error we keep, in order to report why it exited. */
 const maxReasonLength = 4_096;
 
 interface ProcessExit {
@@ -248,6 +249,7 @@ function startApiProcess({ slot, isFirst, env, snapshot, output, metrics, writeE
         case 'collected':
           return ownMetrics.receive(message.id, message.families);
         case 'read metrics':
+          // Ignore errors. Without a response, the process reports a timeout.
           return void metrics.read().then(
             (text) => sendMessage(worker, { kind: 'metrics', id: message.id, text }),
             () => undefined,
