@@ -23,6 +23,7 @@ export interface LogOutputOptions {
   readonly writeNow?: (fd: number, bytes: Buffer) => number;
 }
 
+/** The delay before a retry if a pipe is full. */
 const fullRetryMs = 20;
 /** The delay before a retry after other errors, e.g. if the disk is full or the terminal was closed. */
 const errorRetryMs = 1_000;

@@ -26,6 +26,7 @@ export interface LoggerOptions {
   /** Defaults to JSON. */
   readonly format?: LogFormat;
   readonly destination?: { write(line: string): void };
+  /** The slot of this process in its cluster, which is logged with every line. */
   readonly process?: number;
 }
 
@@ -88,7 +89,8 @@ export function standardOutput(collectMs = 0): LogOutput {
 
 /**
  * In each pattern, `$1` is the part that identifies the secret, which is kept. Repetitions are bounded, so that no
- * input makes a pattern slow. Secrets start at a word boundary, and the letter of an escape such as `\n` counts as one.
+ * input makes a pattern slow. A secret has to start at a word boundary. The letter of an escape such as `\n` can be
+ * directly in front of it.
  */
 const secrets: readonly RegExp[] = [
   /(?<!(?<!\\)\w)(sk-gw-[a-z0-9]{8})-[0-9A-Za-z]{20,}/g, // virtual key with its public prefix

@@ -12,6 +12,7 @@ import { type MetricValues, type Sample, samplesBy } from './families.ts';
 import { createHistogram, type Histogram } from './histogram.ts';
 
 export interface CallMetrics {
+  /** Call this exactly once for each settled call. */
   recordCall(call: SettledCall): void;
   recordErrorResponse(code: ErrorCode): void;
   read(): MetricValues;

@@ -21,6 +21,7 @@ export function samplesBy(label: string, values: Readonly<Record<string, number>
  */
 export type MetricValues = { readonly [Key in MetricKey]?: number | readonly Sample[] | null };
 
+/** A metric with its samples, in the JSON format of the metrics library. */
 export interface MetricFamily extends Pick<MetricDefinition, 'name' | 'help' | 'type' | 'aggregator'> {
   readonly values: readonly Sample[];
 }
