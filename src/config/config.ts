@@ -108,6 +108,7 @@ export interface Config {
   readonly providers: Readonly<Record<string, ProviderConfig>>;
   readonly models: Readonly<Record<string, CatalogRow>>;
   readonly tiers: Tiers;
+  /** The canaries of `tiers`, by tier name. */
   readonly canaries: Readonly<Record<string, Canary>>;
   readonly imageTiers: Tiers;
   readonly speechTiers: Tiers;
@@ -128,6 +129,7 @@ export interface Config {
   readonly memory: {
     readonly idleMs: number;
     readonly recallDeadlineMs: number;
+    /** The backoff of learning batches. */
     readonly retry: { readonly initialMs: number; readonly factor: number; readonly maxMs: number };
   };
   readonly localEmbedder: {
@@ -216,6 +218,7 @@ export interface TemporalConfig {
    */
   readonly payloadKeys: readonly string[];
   readonly workerBuildId: string | null;
+  /** The base URL of the web UI of an external server, without a trailing slash. */
   readonly uiUrl: string | null;
 }
 

@@ -9,6 +9,7 @@ import type { Environment } from './environment.ts';
 import type { ProviderValues } from './file-schema.ts';
 import type { AddError } from './yaml-file.ts';
 
+/** Returns the proxy for an address, or null to connect directly. */
 export type FindProxy = (address: URL) => string | null;
 
 export const noProxy: FindProxy = () => null;

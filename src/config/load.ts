@@ -119,7 +119,9 @@ export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, 
   });
 }
 
-/** If the configuration has no providers, use each vendor whose API key is in the environment. */
+/**
+ * Environment variables for API keys. If the configuration has no providers, each of these that is set adds its vendor.
+ */
 const vendorVariables = knownVendors.flatMap(({ starter }) => (starter ? [starter.variable] : []));
 
 /**

@@ -21,6 +21,7 @@ export interface YamlFile {
   getSourceText(path: Path): string | null;
 }
 
+/** Returns the names in all `${NAME}` references, including those in comments. */
 export function environmentReferences(text: string): string[] {
   return [...text.matchAll(reference)].map(([, name = '']) => name);
 }
@@ -88,8 +89,8 @@ export function parseYamlFile(text: string, { fileName, env, hasBadFile = () => 
     if (offset !== undefined) starts.set(pathKey(path), lines.linePos(offset).line);
   };
 
-  // Only report the first syntax error, because the parser misreads everything after it. Duplicate keys are fine, since
-  // the rest of the file isn't affected by them.
+  // Don't report anything after the first syntax error, because the parser misreads the rest of the file. Duplicate
+  // keys are an exception, since they don't affect anything else.
   const firstBroken = document.errors.findIndex(({ code }) => code !== 'DUPLICATE_KEY');
   const reported = firstBroken < 0 ? document.errors : document.errors.slice(0, firstBroken + 1);
   for (const { pos, message } of reported) {
