@@ -14,8 +14,8 @@ import type { FileValues } from './file-schema.ts';
 interface UseFacts {
   readonly tiers: Tiers;
   /**
-   * Names of the configured providers. If one of them is called `local`, the gateway doesn't run any local models,
-   * because that name belongs to its own embedder.
+   * The names of the configured providers. If one of them happens to be called `local`, it's an ordinary provider, and
+   * the gateway doesn't run any models itself, because its own embedder would need that name.
    */
   readonly providerNames: ReadonlySet<string>;
 }

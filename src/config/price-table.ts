@@ -261,7 +261,7 @@ function toTokenLimits(fields: JsonObject, kind: Kind): JsonObject {
 
 /**
  * Returns an amount as decimal text, with the decimal point moved by `places`. A missing amount is undefined, and
- * anything else than a number is null.
+ * anything that isn't a number is null.
  */
 function toAmount(value: unknown, places: number): string | undefined | null {
   if (value === undefined || value === null) return undefined;

@@ -83,7 +83,8 @@ function buildProvider(name: string, row: ProviderValues, { addError, findProxy 
   const vendor = findVendor(row, addError);
   const dialect = row.dialect ?? vendor?.dialect ?? 'chat';
   if (row.dialect === undefined && vendor === null) addError(['dialect'], 'is required, because the vendor is unknown');
-  // The vendor also has an API in another dialect at a different address. The description only fits its own dialect.
+  // If the row sets the vendor's other dialect, which is at a different address, the vendor's description doesn't
+  // apply.
   const description = vendor?.dialect === dialect ? vendor : null;
   const baseUrl = parseBaseUrl(row, vendor, addError);
   const media = buildMediaFormat(row, description, findVendorByAddress(baseUrl) !== null);

@@ -15,8 +15,8 @@ import type { ModelValues } from './file-schema.ts';
 import { findVendorByName } from './vendors/known-vendors.ts';
 
 /**
- * Returns the starter catalog's row for a vendor's model, if there is one. It has no prices if the model was made by
- * another vendor.
+ * Returns the starter catalog's row for a vendor's model, if there is one. If the model was made by another vendor,
+ * it's the row of that vendor, so its prices don't apply.
  */
 export function findStarterRow(vendorName: string | null, model: string): ModelValues | null {
   const vendor = vendorName === null ? null : findVendorByName(vendorName);
@@ -25,8 +25,8 @@ export function findStarterRow(vendorName: string | null, model: string): ModelV
 }
 
 /**
- * Returns the starter catalog's rows for all configured providers. Their ids begin with the name of the provider, not
- * with that of the vendor.
+ * Returns the starter catalog's rows for all configured providers of known vendors. Their ids begin with the name of
+ * the provider, not with that of the vendor.
  */
 export function starterModels(providers: Readonly<Record<string, ProviderConfig>>): Record<string, ModelValues> {
   return Object.fromEntries(

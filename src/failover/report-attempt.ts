@@ -39,8 +39,8 @@ const keyStatuses: ReadonlySet<number> = new Set([401, 402]);
 const accountProblemMs = 60_000;
 
 /**
- * Returns the cooldown of a pool member, with a default if the vendor doesn't say. Without a cooldown, the other
- * members wouldn't take over its calls.
+ * Returns how long a pool member cools down if the vendor doesn't say. Without a cooldown, the other members wouldn't
+ * take over its calls.
  */
 function memberWaitMs({ retryAfterMs }: VendorError): number {
   return retryAfterMs === null ? accountProblemMs : 1_000;

@@ -10,8 +10,8 @@ const separator = `\\\\{0,4}["'\`\\]]{0,2}\\s{0,8}(?:=>|:=|==|=|:|：|＝|%3[DA]
 /** In URLs and HTML, `&` starts the next `name=` or a character entity. Elsewhere, it can be part of a secret. */
 const value = `(?<open>\\\\{0,4}["'\`])?(?<value>(?:[^\\s\\p{Cc}"'\`\\\\,;&<>(){}[\\]]|&(?![\\w.-]{1,64}=|#?\\w{1,8};)){4,${maxValueLength}})`;
 /**
- * The value after one of these names is a password. Passwords have no fixed format, so we can't check more than the
- * name.
+ * The value after one of these names is a password. Passwords have no fixed format, so we can only recognize them by
+ * their name.
  */
 const passwordNames =
   'password|passwd|passwort|kennwort|passphrase|pwd|mot de passe|contraseña|senha|wachtwoord|hasło|lösenord|пароль|密码|密碼|パスワード|비밀번호';
