@@ -33,6 +33,7 @@ export async function loadWorkerSdk(): Promise<void> {
   await importWorkerSdk();
 }
 
+/** Returns a function that returns the current payload keys, because a reload can change them. */
 function createPayloadKeys(snapshot: () => ConfigSnapshot): () => readonly Uint8Array[] {
   let source: readonly string[] = [];
   let keys: readonly Uint8Array[] = [];

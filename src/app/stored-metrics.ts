@@ -21,6 +21,7 @@ import { countRows, measureLag } from '../temporal/outbox/outbox-rows.ts';
 interface StoredMetricsOptions {
   readonly database: Database;
   readonly dataDir: string;
+  /** How long a conversation has to be idle before we close it. */
   readonly idleMs: () => number;
   readonly logger: Logger;
 }

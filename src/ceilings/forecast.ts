@@ -1,5 +1,6 @@
 export type Forecast =
   | { readonly kind: 'reached' }
+  /** The ceiling will be reached at this time, before the window ends. */
   | { readonly kind: 'at'; readonly at: number }
   /** The window ends before the ceiling is reached. */
   | { readonly kind: 'not_in_window' }

@@ -82,6 +82,7 @@ export function createQuotaStateMachine({ tasks, onFailure, onIdle, onTransition
     resume(): void {
       if (current === 'stalled') enter(stalledFrom);
     },
+    /** Resolves when the current task, and every task that it leads to, has ended. */
     settled: (): Promise<void> => running,
   };
 }

@@ -38,6 +38,7 @@ export function createTimestampFormat(): (epochMs: number) => string {
   };
 }
 
+/** Returns the calendar month in UTC that contains `epochMs`. `end` is exclusive. */
 export function monthAt(epochMs: number): { name: string; start: number; end: number } {
   const date = new Date(epochMs);
   const start = Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), 1);

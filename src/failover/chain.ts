@@ -23,6 +23,7 @@ export interface AttemptFailure {
 
 export type ChainResult<Success> =
   | { readonly kind: 'responded'; readonly response: Success }
+  /** All candidates have failed. `failures` are in the order of the attempts. */
   | { readonly kind: 'exhausted'; readonly failures: readonly AttemptFailure[] }
   /**
    * The deadline passed, the caller disconnected or the service is stopping. `cut` is the attempt that was interrupted.

@@ -36,6 +36,7 @@ function replaceAll(text: string, found: readonly Credential[]): string {
   return chunks.join('');
 }
 
+/** Returns the credentials in the order of the text and without overlaps. */
 export function findCredentials(text: string): readonly Credential[] {
   const tokens = hasDigit(text) ? findTokens(text) : none;
   const framed = findFramed(text, tokens.length > 0);

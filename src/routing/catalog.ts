@@ -11,6 +11,7 @@ export type Kind = 'chat' | 'embeddings' | 'moderations' | 'rerank' | 'images' |
 
 export interface CatalogModel extends ModelProperties {
   readonly kind: Kind;
+  /** The price per token. Null if it's unknown or the model doesn't charge for tokens. */
   readonly price: Price | null;
   readonly unitPrices: UnitPrices;
 }
@@ -41,6 +42,7 @@ export interface CatalogSource {
   readonly imageTiers?: Tiers;
   readonly speechTiers?: Tiers;
   readonly transcriptionTiers?: Tiers;
+  /** The default providers for media calls that don't name a provider. */
   readonly defaults?: {
     readonly imageProvider: string | null;
     readonly speechProvider: string | null;

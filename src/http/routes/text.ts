@@ -228,6 +228,7 @@ function withOutputLimit(call: Call): Call {
 }
 
 interface MemorySource extends Pick<Call, 'source' | 'hasExplicitSource'>, Pick<MemoryOptions, 'mode' | 'explicitWrite'> {
+  /** The end user that the body names, or null if it names none. */
   readonly user: string | null;
 }
 

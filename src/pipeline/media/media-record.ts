@@ -28,6 +28,7 @@ export interface MediaCallRequest {
    * charge these.
    */
   readonly units: Units;
+  /** True if `units` is only an estimate, which makes the charge an estimate as well. */
   readonly unitsEstimated?: boolean;
   /** The tokens that we charge if the price is per token and the vendor doesn't report any. */
   readonly estimatedTokens: Tokens;
