@@ -90,7 +90,10 @@ export interface App extends FirstAccess {
   readonly keyring: Keyring;
   readonly projects: Projects;
   readonly responseCache: ResponseCache;
-  /** Starts accepting calls. Returns the URL. Pass true for `isInCluster` if the process is the worker of a Node cluster. */
+  /**
+   * Starts accepting calls. Returns the URL. Pass true for `isInCluster` if the process is the worker of a Node
+   * cluster.
+   */
   listen(host: string, port: number, isInCluster?: boolean): Promise<string>;
   /**
    * Connects to Temporal in the background. `onReady` receives the URL of Temporal's web UI, or null if there's no dev

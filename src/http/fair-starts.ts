@@ -22,8 +22,8 @@ const burst = 16;
  */
 const longTurnMs = 5;
 /**
- * How long we can postpone requests because connections keep arriving. On Linux, this is enough to accept about a hundred
- * connections.
+ * How long we can postpone requests because connections keep arriving. On Linux, this is enough to accept about a
+ * hundred connections.
  */
 const maxAcceptMs = 5;
 /**

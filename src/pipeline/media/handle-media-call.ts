@@ -86,7 +86,10 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, j
   const { checkTexts, checkOutput: checkOutputTexts } = createRuleEnforcer({ logger, recordRuleHit });
 
   return {
-    /** A cost ceiling needs prices, so the planner skips models that don't have one. Throws `limits_unavailable`. */
+    /**
+     * Returns true if there's a cost ceiling, because the planner then has to skip models without a price. Throws
+     * `limits_unavailable`.
+     */
     requiresPrice: async (call: MediaCall, project: ProjectContext): Promise<boolean> => hasCostCeiling(await readLimits(call, project)),
     /**
      * Handles a call with a plain response. Throws a GatewayError, and by then a call that reached its vendor has been
@@ -159,7 +162,7 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, j
     return limitsFor(call, project, await getKeyCeilings(call.caller));
   }
 
-  /** Admits a call and writes it to the journal. If admission fails, nothing is recorded. */
+  /** Admits a call and writes it to the journal. If this throws, the call isn't recorded. */
   async function open(request: MediaCallRequest): Promise<RunningMediaCall> {
     const { call, project, candidate, texts } = request;
     if (!project.mayCall) throw gatewayError('subscription_required', { refusal: { reason: 'calls_off' } });
@@ -226,10 +229,7 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, j
     return checkOutput(rules, chunks, check);
   }
 
-  /**
-   * Relays a vendor's stream. `finally` settles the call, no matter if the stream completes, fails or is abandoned by
-   * the caller.
-   */
+  /** Relays a vendor's stream, and settles the call when the stream completes, fails or is abandoned by the caller. */
   async function* deliver(
     running: RunningMediaCall,
     { chunks, usage }: Pick<VendorStream, 'chunks' | 'usage'>,
