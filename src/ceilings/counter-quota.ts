@@ -85,7 +85,7 @@ export function createCounterQuota(options: CounterQuotaOptions) {
   let usedAt = performance.now();
 
   return {
-    /** Null if this process has never had a lease from the counter. */
+    /** The id of a row in `limit_counters`. Null while this process has no lease from the counter. */
     counterId: (): number | null => lease.counterId,
     reserved: (): number => lease.quota.reserved,
     wasHeldByCalls: (): boolean => wasHeldByCalls,
@@ -126,7 +126,8 @@ export function createCounterQuota(options: CounterQuotaOptions) {
      * doesn't exist or has been revoked.
      */
     settle({ reserved, generation }: QuotaGrant, spent: number): number | null {
-      // The lease has been revoked or there never was one, so nothing is reserved here and there's no counter to debit.
+      // The lease that granted this no longer exists, or never did. So nothing is reserved here, and there's no counter
+      // to debit.
       if (generation !== lease.generation || lease.counterId === null) return null;
       const amount = lease.quota.settle(reserved, spent);
       onQuotaChanged();

@@ -57,7 +57,7 @@ export interface ReservationRequest {
   readonly unmeteredQuotaFor: (limits: Limits, counter: LimitedCounter) => UnmeteredQuota | null;
   readonly onUncheckedRefusal: (reason: UncheckedRefusal) => void;
   readonly process: string;
-  /** Returns null if this process has never had a lease from the counter. */
+  /** Returns the id of a quota's counter, or null while this process has no lease from it. */
   readonly counterIdOf: (quota: CounterQuota) => number | null;
 }
 
