@@ -61,8 +61,8 @@ export function parseErrorCodes(headers: IncomingHttpHeaders): 'gateway' | 'vend
 }
 
 /**
- * Parses `x-gateway-memory`. Without the header the mode is `write`, but `explicitWrite` is false. Throws
- * `invalid_memory_mode`.
+ * Parses `x-gateway-memory`. If the header is missing or empty, the mode is `write`, but `explicitWrite` is false.
+ * Throws `invalid_memory_mode`.
  */
 export function parseMemoryMode(headers: IncomingHttpHeaders): Pick<MemoryOptions, 'mode' | 'explicitWrite'> {
   const value = headers['x-gateway-memory'];
