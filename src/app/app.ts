@@ -90,10 +90,7 @@ export interface App extends FirstAccess {
   readonly keyring: Keyring;
   readonly projects: Projects;
   readonly responseCache: ResponseCache;
-  /**
-   * Starts accepting calls. Returns the URL. Pass true for `isInCluster` if the process is the worker of a Node
-   * cluster.
-   */
+  /** Starts accepting calls. Returns the URL. `isInCluster` is true in a worker of a Node cluster. */
   listen(host: string, port: number, isInCluster?: boolean): Promise<string>;
   /**
    * Connects to Temporal in the background. `onReady` receives the URL of Temporal's web UI, or null if there's no dev
@@ -109,7 +106,6 @@ export interface App extends FirstAccess {
    * on. Calls are still served until `close`.
    */
   announceStop(): void;
-  /** Returns the metrics of this process. */
   collectMetrics(): Promise<readonly MetricFamily[]>;
   /** Returns the metrics of all processes on the port, in Prometheus's text format. */
   readMetrics(): Promise<string>;
