@@ -19,7 +19,8 @@ export default {
   maxWorkers: workers,
   // A safety net: a worker with a larger heap is replaced after its test file.
   workerIdleMemoryLimit: '1GB',
-  // Workers of 600 MB that end together on a busy machine can take longer than the default of half a second, and then count as leaking.
+  // Workers of 600 MB that end together on a busy machine can take longer than the default of half a second, and then
+  // count as leaking.
   workerGracefulExitTimeout: 10_000,
   // Only ends tests that hang. On a slow machine that also builds Temporal, the longest tests take several minutes.
   testTimeout: 900_000,

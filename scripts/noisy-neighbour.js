@@ -20,8 +20,8 @@
  *
  * We time each call from the moment it was due, so if the gateway stalls, every call that was due in the meantime
  * counts as late. A kind is "ok" if no call of the other project failed and both p50 and p99 stayed within twice the
- * usual value or 50 ms above it, whichever is larger. If other programs use the machine, the program that times the calls
- * can be late itself. Don't trust times that aren't much longer than "timer late" (p99).
+ * usual value or 50 ms above it, whichever is larger. If other programs use the machine, the program that times the
+ * calls can be late itself. Don't trust times that aren't much longer than "timer late" (p99).
  */
 import { fileURLToPath } from 'node:url';
 import { endWithError, prepare, runChild } from './launch.js';

@@ -59,7 +59,8 @@ async function runJest() {
     '--import',
     new URL('end-with-bootstrap.js', import.meta.url).href,
     '--disable-warning=ExperimentalWarning',
-    // The workers inherit this. Most of what they allocate lives as long as a test, so it should fit into the new space.
+    // The workers inherit this. Most of what they allocate lives as long as a test, so it should fit into the new
+    // space.
     '--min-semi-space-size=16',
     join(root, 'node_modules', 'jest', 'bin', 'jest.js'),
     '--rootDir',

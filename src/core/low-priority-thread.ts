@@ -38,13 +38,13 @@ interface Job {
  */
 const niceness = {
   /**
-   * Until its first reply. Starting a thread takes 200 to 450 ms of CPU time. With a tenth of a core, the first job would
-   * have to wait for several seconds.
+   * Until its first reply. Starting a thread takes 200 to 450 ms of CPU time. With a tenth of a core, the first job
+   * would have to wait for several seconds.
    */
   starting: 5,
   /**
-   * Also for V8's threads, which collect the garbage of all threads. They don't have a lower priority than ours, because
-   * the event loop waits for them when it collects its own garbage.
+   * Also for V8's threads, which collect the garbage of all threads. They don't have a lower priority than ours,
+   * because the event loop waits for them when it collects its own garbage.
    */
   running: 10,
 };
@@ -97,7 +97,8 @@ function createThread() {
     // Another thread may have been created at the same time, and would keep the lower priority forever. In that case we
     // lower neither.
     const own = added.length === 1 ? added : [];
-    // Don't leave this to the thread. It would take half of a core from the event loop while it loads its first modules.
+    // Don't leave this to the thread. It would take half of a core from the event loop while it loads its first
+    // modules.
     lowerPriorities(own, niceness.starting);
     lowerPriorities(listV8Threads(), niceness.running);
     let hasReplied = false;

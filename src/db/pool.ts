@@ -47,9 +47,9 @@ export function openServerDatabase(options: ServerDatabaseOptions): Database {
   const openPool = (max: number, timeoutMs: number): pg.Pool => {
     // We turn off `jit`, because PostgreSQL overestimates the cost of short statements on many partitions and compiles
     // them. With `jit`, charts of 3,000 rows took 7 s instead of 0.1 s. `idle_in_transaction_session_timeout` is for
-    // hosts that disappear, because otherwise the server would keep their locks for two hours. `lz4` takes a third of the
-    // time of PostgreSQL's own compression (9 instead of 26 ms for a prompt of 1 MB). Not every server supports it, so we
-    // don't make it a property of the columns, because a dump couldn't be restored on such a server.
+    // hosts that disappear, because otherwise the server would keep their locks for two hours. `lz4` takes a third of
+    // the time of PostgreSQL's own compression (9 instead of 26 ms for a prompt of 1 MB). Not every server supports it,
+    // so we don't make it a property of the columns, because a dump couldn't be restored on such a server.
     const settings = `set jit = off; set idle_in_transaction_session_timeout = ${Math.min(timeoutMs, maxIdleMs)};
       select set_config(name, 'lz4', false) from pg_settings where name = 'default_toast_compression' and 'lz4' = any (enumvals)`;
     const opened = new pg.Pool({

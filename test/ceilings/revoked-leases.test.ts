@@ -33,7 +33,8 @@ describeDatabases('revoked leases', (database) => {
     const running = await admitted(cutOff, limits, 1);
     expect(await cutOff.admission.leases.revokeAll(cutOff.id)).toBe(1);
     cutOff.admission.verifyLeases();
-    // The other processes can now use the whole ceiling, although a call of the process that seemed dead is still running.
+    // The other processes can now use the whole ceiling, although a call of the process that seemed dead is still
+    // running.
     expect(await admitted(other, limits, 120)).toHaveLength(100);
     expect(await admitted(cutOff, limits, 3)).toHaveLength(0);
     for (const call of running) cutOff.settle(call);

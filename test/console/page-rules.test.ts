@@ -47,8 +47,8 @@ async function visibleText(page: Page): Promise<string> {
 }
 
 /**
- * A page that shows the documents of other pages. Their scripts don't run. axe takes four times as much CPU time in a page that was just
- * loaded, so it stays in this one.
+ * A page that shows the documents of other pages. Their scripts don't run. axe takes four times as much CPU time in a
+ * page that was just loaded, so it stays in this one.
  */
 async function openCopies(options: Parameters<typeof openBrowser>[0]) {
   const { page } = await openBrowser(options);
@@ -73,8 +73,8 @@ async function openCopies(options: Parameters<typeof openBrowser>[0]) {
 }
 
 /**
- * Elements with text for which no earlier page had an element of the same colours and font inside elements of the same classes and backgrounds. To
- * compute contrasts takes more CPU time than all other rules.
+ * Elements with text for which no earlier page had an element of the same colours and font inside elements of the same
+ * classes and backgrounds. To compute contrasts takes more CPU time than all other rules.
  */
 const newLooks = `(() => {
   window.looks ??= new Set();

@@ -178,7 +178,8 @@ describeOwnPostgres('in containers', () => {
       .filter((command) => !/^(?:serve|worker|migrate|check-config|catalog import|usage reprice|batches replay|audit|calls)$/.test(command))
       .map((command) => command.replace(/<(\w+)>/g, (_whole, name: string) => values[name] ?? ''));
     expect(complete.length).toBeGreaterThan(9);
-    // Both prefixes start the same program with the same arguments, so each command runs in only one of the deployments.
+    // Both prefixes start the same program with the same arguments, so each command runs in only one of the
+    // deployments.
     const prefixes = ['docker compose exec gateway-1 gateway', 'kubectl exec gateway-0 -- gateway'];
     const failures: string[] = [];
     for (const [index, command] of complete.entries())

@@ -10,7 +10,10 @@ import { composeSecrets, readCompose, serviceOf } from '../support/compose.ts';
 import { root } from '../support/gateway-process.ts';
 
 const name = 'GATEWAY_STOP_TIMEOUT_SECONDS';
-/** docs/architecture/processes.md#stop: a worker that hangs 10 s, cancelled calls 2 s, drain 5 s, leases 2 s, database 2 s, traces 5 s. */
+/**
+ * docs/architecture/processes.md#stop: a worker that hangs 10 s, cancelled calls 2 s, drain 5 s, leases 2 s, database 2
+ * s, traces 5 s.
+ */
 const otherPhases = 10 + 2 + 5 + 2 + 2 + 5;
 const defaults = (command: 'serve' | 'worker'): number => parseEnvironment({}, command).settings.server.stopTimeoutMs / 1_000;
 

@@ -158,8 +158,8 @@ test("time spent on accepting connections doesn't reduce the number of requests 
 });
 
 /**
- * A thread that sends a request on each of its connections. It wakes the test once all of them wait to be accepted, or if
- * one of them fails.
+ * A thread that sends a request on each of its connections. It wakes the test once all of them wait to be accepted, or
+ * if one of them fails.
  */
 const clients = `
   const { connect } = require('node:net');

@@ -10,8 +10,8 @@ const testOnLinux = process.platform === 'linux' ? test : test.skip;
 const connections = 100;
 
 /**
- * A thread that sends a request on each of its connections. It wakes the test once all of them wait to be accepted, or if
- * one of them fails.
+ * A thread that sends a request on each of its connections. It wakes the test once all of them wait to be accepted, or
+ * if one of them fails.
  */
 const clients = `
   const { connect } = require('node:net');

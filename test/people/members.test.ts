@@ -78,7 +78,8 @@ describeDatabases('members of a project', (database) => {
     const before = await members.list(project);
     await people.sessions.start(ann.id, { userAgent: null });
     expect(await members.list(project)).toEqual(before);
-    // Both look the same once the identity provider has confirmed them, and the ids don't contain when an account was created.
+    // Both look the same once the identity provider has confirmed them, and the ids don't contain when an account was
+    // created.
     await database().query(`update people set oidc_issuer = 'https://id.example', oidc_sub = email where id = $1::uuid`, [ann.id]);
     const identity = (email: string) => ({ issuer: 'https://id.example', subject: email, verifiedEmail: email, name: ann.name });
     for (const email of [known, unknown]) await people.signIn.withOidc(identity(email), []);

@@ -77,7 +77,7 @@ test('refuses to release from a clone with uncommitted changes', () => {
   rmSync(join(clone, 'new-file'));
   expect(release('99.0.0')).toMatch(/it has to be 99\.0\.0-dev/);
   expect(release('one')).toMatch(/name the version/);
-  expect(release(version, '--next', version)).toMatch(/no later version/);
+  expect(release(version, '--next', version)).toMatch(/not a later version/);
   git('tag', `v${version}`);
   expect(release(version)).toMatch(/exists/);
   expect(git('log', '--format=%s')).toBe('Before');

@@ -55,7 +55,9 @@ const crashes: readonly Crash[] = [
  */
 const kills: readonly (readonly Crash[])[] = Array.from({ length: 6 }, (_, kill) => crashes.filter((_crash, index) => index % 6 === kill));
 
-/** Creates the data that the work needs: something to erase or clean up, with a run in Temporal, and earlier vectors. */
+/**
+ * Creates the data that the work needs: something to erase or clean up, with a run in Temporal, and earlier vectors.
+ */
 async function arrange(service: CrashService, work: Work, slug: string): Promise<Project> {
   const project = await service.addProject(slug, work === 'embedding' ? { tiers: { embed: ['one/vectors'] } } : {});
   await service.serving.admin('PUT', `/provision/teams/${slug}/memory`, {

@@ -30,8 +30,8 @@ afterEach(() => {
 });
 
 /**
- * The gateway waits 1.5 s for the choice, in several steps. The tests of the choice itself allow minutes because of slow
- * machines.
+ * The gateway waits 1.5 s for the choice, in several steps. The tests of the choice itself allow minutes because of
+ * slow machines.
  */
 function waitLong(): void {
   const wait = globalThis.setTimeout;

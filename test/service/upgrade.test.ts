@@ -100,8 +100,8 @@ describePostgres('an upgrade under load', () => {
     });
 
   /**
-   * Returns the calls that are missing from the backup in the worst case, in which the service stores and deletes its whole
-   * journal between the two commands of the backup.
+   * Returns the calls that are missing from the backup in the worst case, in which the service stores and deletes its
+   * whole journal between the two commands of the backup.
    */
   const findMissing = async (ids: readonly string[], gateway: Service): Promise<string[]> => {
     const folder = join(backupFolder, 'late');
@@ -143,8 +143,8 @@ describePostgres('an upgrade under load', () => {
       await load.untilSent(40);
       await spend(10, [old, young]);
       await load.use([young]);
-      // A process on a busy machine may end before it has stored all of its calls. They are in its journal then, which isn't part of the backup.
-      // The calls that the other process handles meanwhile don't count.
+      // A process on a busy machine may end before it has stored all of its calls. They are in its journal then, which
+      // isn't part of the backup. The calls that the other process handles meanwhile don't count.
       const served = [...load.ids()];
       await eventually(async () => {
         const [row] = await database.query<{ stored: number }>(
@@ -259,7 +259,8 @@ it('keeps the changelog of past releases unchanged', async () => {
 async function spendOf(key: string, count: number, gateways: readonly GatewayProcess[]): Promise<number[]> {
   const body = { model: 'one/echo', messages: [{ role: 'user', content: 'hi' }] };
   const statuses: number[] = [];
-  // A few at a time: a process that can't reach the counters in time, as on a busy machine, admits a tenth of the ceiling without them.
+  // A few at a time: a process that can't reach the counters in time, as on a busy machine, admits a tenth of the
+  // ceiling without them.
   const waiting = Array.from({ length: count }, (_, n) => n).values();
   const workOff = async (): Promise<void> => {
     for (const n of waiting) {

@@ -63,7 +63,10 @@ const claudeSdks: Readonly<Record<string, () => unknown>> = {
     }),
 };
 
-/** The vendors' own clients for the chat dialect. Where a vendor has none, its documentation tells you to use that of OpenAI. */
+/**
+ * The vendors' own clients for the chat dialect. Where a vendor has none, its documentation tells you to use that of
+ * OpenAI.
+ */
 function chatSdk(name: string, baseUrl: string): OpenAI {
   if (name === 'azure-openai-deployments') return new AzureOpenAI({ endpoint: vendor.url, apiKey: key, apiVersion: '2024-10-21' });
   return new OpenAI({ baseURL: vendor.url + pathOf(baseUrl), apiKey: key });

@@ -147,7 +147,10 @@ describeDatabases('prompts that have texts in common', (database) => {
   test('sends a text that it has stored before only if the text is gone', async () => {
     const projectId = await createProject(database());
     const packed = Buffer.from(packText(system).content, 'hex');
-    /** Records a call whose first system prompt is the date, so everything after it is linked to other parts than before. */
+    /**
+     * Records a call whose first system prompt is the date, so everything after it is linked to other parts than
+     * before.
+     */
     const sendsText = async (date: string): Promise<boolean> => {
       const blocks = [date, system].map((text) => ({ type: 'text', text }));
       const body = {
