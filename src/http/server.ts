@@ -29,7 +29,7 @@ export interface HealthServerDeps extends ErrorReports {
   readonly health: HealthDeps;
   readonly readMetrics: ReadMetrics;
   readonly adminTokens: () => readonly string[];
-  /** Requests start with the rest of this batch. */
+  /** Starts requests together with other work from the same turn of the event loop. */
   readonly turnBatch?: TurnBatch;
 }
 

@@ -52,7 +52,7 @@ export interface DrainOptions extends StoringOptions {
   /** Runs before the first batch and once a day. Creates the partitions for upcoming calls (`usage/partitions.ts`). */
   readonly prepare?: () => Promise<void>;
   readonly onStored?: (calls: readonly SettledCall[]) => void;
-  /** Called with a call that the database has rejected even without its text. */
+  /** Receives each call that the database rejects even after we've removed its text. */
   readonly onRejected?: (call: SettledCall) => void;
 }
 

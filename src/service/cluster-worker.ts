@@ -11,7 +11,7 @@ import { StartError } from './start-error.ts';
 
 export interface ClusterWorker {
   readonly slot: number;
-  /** True for the one process of the cluster that does what should only be done once, e.g. durable work. */
+  /** Durable work should only run once in a cluster, so only one of its processes has this set to true. */
   readonly isLeader: boolean;
   readonly isFirst: boolean;
   configFile(): Omit<ConfigFileSnapshot, 'demoUrl' | 'localEmbedder'>;

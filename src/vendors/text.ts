@@ -147,7 +147,7 @@ interface Target {
   readonly streamHeaders: Readonly<Record<string, string>>;
 }
 
-/** Keyed by path, because streams can have a different one. */
+/** The inner map is keyed by path, because a stream can have a different path than other requests. */
 const targets = new WeakMap<Provider, Map<string, Target>>();
 
 function targetOf(provider: Provider, codec: RouteCodec, isStream: boolean): Target {

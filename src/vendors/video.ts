@@ -53,7 +53,7 @@ export interface VideoVendor {
 
 const maxResponseBytes = 1024 * 1024;
 const maxFailureMessageLength = 500;
-/** A poll that takes longer than this is retried later. */
+/** If the vendor takes longer than this to answer a poll, we give up and poll again later. */
 const pollTimeoutMs = 30_000;
 
 export function createVideoVendor({ httpClient, now }: VideoVendorDeps): VideoVendor {
