@@ -34,19 +34,22 @@ interface Job {
 
 /**
  * How much lower the priorities are than that of the event loop. If the event loop needs a whole core, Linux gives a
- * thread a quarter of it with `nice` 5, and a tenth with `nice` 10.
+ * thread a quarter of it with `nice` 5, a tenth with `nice` 10, and a thirtieth with `nice` 15.
  */
 const niceness = {
   /**
-   * Until its first reply. Starting a thread takes 200 to 450 ms of CPU time. With a tenth of a core, the first job
+   * Until a thread's first reply. Starting it takes 100 to 450 ms of CPU time. With a tenth of a core, the first job
    * would have to wait for several seconds.
    */
   starting: 5,
+  /** A person who signs in is waiting for it. */
+  passwords: 10,
+  bodies: 15,
   /**
-   * Also for V8's threads, which collect the garbage of all threads. They don't have a lower priority than ours,
-   * because the event loop waits for them when it collects its own garbage.
+   * V8's threads collect the garbage of all threads. They get more time than our thread for large bodies, because the
+   * event loop waits for them when it collects its own garbage.
    */
-  running: 10,
+  v8: 10,
 };
 
 /**
@@ -73,7 +76,7 @@ function isMoved(value: unknown): value is Uint8Array<ArrayBuffer> {
 }
 
 /** Starts with the first job. */
-function createThread() {
+function createThread(nice: number) {
   /** Jobs by owner. Whoever is first in this map is next. */
   const waiting = new Map<string, Job[]>();
   let worker: Worker | null = null;
@@ -100,7 +103,7 @@ function createThread() {
     // Don't leave this to the thread. It would take half of a core from the event loop while it loads its first
     // modules.
     lowerPriorities(own, niceness.starting);
-    lowerPriorities(listV8Threads(), niceness.running);
+    lowerPriorities(listV8Threads(), niceness.v8);
     let hasReplied = false;
     const settle = (use: (reply: Job['reply']) => void): void => {
       const ended = running;
@@ -115,7 +118,7 @@ function createThread() {
       settle(({ reject }) => reject(error));
     };
     started.on('message', (reply: JobReply) => {
-      if (!hasReplied) lowerPriorities(own, niceness.running);
+      if (!hasReplied) lowerPriorities(own, nice);
       hasReplied = true;
       if ('error' in reply) settle(({ reject }) => reject(reply.error));
       else settle(({ resolve }) => resolve(reply.result));
@@ -143,7 +146,7 @@ function createThread() {
   };
 }
 
-const threads = { bodies: createThread(), passwords: createThread() };
+const threads = { bodies: createThread(niceness.bodies), passwords: createThread(niceness.passwords) };
 
 function takeNext(waiting: Map<string, Job[]>): Job | null {
   for (const [owner, [job, ...others]] of waiting) {

@@ -52,7 +52,7 @@ test('only the job that throws or crashes the worker thread fails', async () => 
 testOnLinux('lowers the priority of a thread while it starts, and again after its first job', async () => {
   await expect(runBreak('a', {})).rejects.toThrow();
   expect(await runReadPriority('a', {})).toEqual({ priority: lowered(5) });
-  expect(await runReadPriority('a', {})).toEqual({ priority: lowered(10) });
+  expect(await runReadPriority('a', {})).toEqual({ priority: lowered(15) });
   await runPasswordEcho('a', { text: '' });
   expect(await runReadPasswordPriority('a', {})).toEqual({ priority: lowered(10) });
 });

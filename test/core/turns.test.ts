@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
 import { expect, test } from '@jest/globals';
-import { crc32InTurns, joinInTurns, takeInTurns, takeTurn } from '../../src/core/turns.ts';
+import { crc32InTurns, createTurns, joinInTurns, takeInTurns, takeTurn } from '../../src/core/turns.ts';
 
 const mebibyte = 1_024 * 1_024;
 const bytes = randomBytes(5 * mebibyte + 17);
@@ -51,4 +51,25 @@ test('gives concurrent callers separate turns of the event loop', async () => {
   isDone = true;
   await counting;
   expect(new Set(at).size).toBe(5);
+});
+
+test('lets others run for several turns between two pieces while the event loop is busy, and for one if it is not', async () => {
+  const turnsPerPiece = async (turnMs: number): Promise<number> => {
+    let time = 0;
+    let turns = 0;
+    let isDone = false;
+    const take = createTurns(() => time);
+    const others = (async () => {
+      for (; !isDone; turns += 1) {
+        time += turnMs;
+        await nextTurn();
+      }
+    })();
+    for (let piece = 0; piece < 10; piece += 1) await take();
+    isDone = true;
+    await others;
+    return turns / 10;
+  };
+  expect(await turnsPerPiece(1)).toBeGreaterThanOrEqual(4);
+  expect(await turnsPerPiece(0.1)).toBeLessThan(2);
 });
