@@ -28,15 +28,8 @@
  * gateway, the CPU time of PostgreSQL in µs, and the duration. There are also the calls per second, and the memory
  * (PSS) after the last round.
  */
-import { fileURLToPath } from 'node:url';
-import { endWithError, prepare, runChild } from './launch.js';
+import { runBenchmark } from './bench/run.js';
+import { endWithError } from './launch.js';
 
-const node = await prepare({ dev: true });
-if (node === process.execPath) {
-  // Imported dynamically because older Node versions can't load TypeScript.
-  const { runBenchmark } = await import('./bench/run.js');
-  await runBenchmark(process.argv.slice(2)).catch(endWithError);
-  process.exit();
-}
-const { code } = await runChild(node, [fileURLToPath(import.meta.url), ...process.argv.slice(2)]);
-process.exitCode = code ?? 1;
+await runBenchmark(process.argv.slice(2)).catch(endWithError);
+process.exit();

@@ -14,15 +14,9 @@
  *   --rounds 3         number of rounds with recall, and the same number without
  *   --plan             also prints the query plan
  */
-import { fileURLToPath } from 'node:url';
-import { endWithError, prepare, runChild } from './launch.js';
 
-const node = await prepare({ dev: true });
-if (node === process.execPath) {
-  // Imported dynamically because older Node versions can't load TypeScript.
-  const { runSearchBenchmark } = await import('./search-benchmark/run.js');
-  await runSearchBenchmark(process.argv.slice(2)).catch(endWithError);
-  process.exit();
-}
-const { code } = await runChild(node, [fileURLToPath(import.meta.url), ...process.argv.slice(2)]);
-process.exitCode = code ?? 1;
+import { endWithError } from './launch.js';
+import { runSearchBenchmark } from './search-benchmark/run.js';
+
+await runSearchBenchmark(process.argv.slice(2)).catch(endWithError);
+process.exit();

@@ -16,14 +16,8 @@
  * isn't stored or is stored twice, if a stated fact isn't learned or is learned twice, or if a fault doesn't show where
  * it should.
  */
-import { fileURLToPath } from 'node:url';
-import { endWithError, prepare, runChild } from './launch.js';
+import { runFaults } from './faults/run.js';
+import { endWithError } from './launch.js';
 
-const node = await prepare({ dev: true });
-if (node === process.execPath) {
-  const { runFaults } = await import('./faults/run.js');
-  await runFaults(process.argv.slice(2)).catch(endWithError);
-  process.exit();
-}
-const { code } = await runChild(node, [fileURLToPath(import.meta.url), ...process.argv.slice(2)]);
-process.exitCode = code ?? 1;
+await runFaults(process.argv.slice(2)).catch(endWithError);
+process.exit();

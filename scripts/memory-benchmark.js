@@ -20,15 +20,9 @@
  *
  * We use the PostgreSQL server at DATABASE_URL, or start a private one as the tests do.
  */
-import { fileURLToPath } from 'node:url';
-import { endWithError, prepare, runChild } from './launch.js';
 
-const node = await prepare({ dev: true });
-if (node === process.execPath) {
-  // Imported dynamically because older Node versions can't load TypeScript.
-  const { runMemoryBenchmark } = await import('./memory-benchmark/run.js');
-  await runMemoryBenchmark(process.argv.slice(2)).catch(endWithError);
-  process.exit();
-}
-const { code } = await runChild(node, [fileURLToPath(import.meta.url), ...process.argv.slice(2)]);
-process.exitCode = code ?? 1;
+import { endWithError } from './launch.js';
+import { runMemoryBenchmark } from './memory-benchmark/run.js';
+
+await runMemoryBenchmark(process.argv.slice(2)).catch(endWithError);
+process.exit();

@@ -23,15 +23,9 @@
  * usual value or 50 ms above it, whichever is larger. If other programs use the machine, the program that times the
  * calls can be late itself. Don't trust times that aren't much longer than "timer late" (p99).
  */
-import { fileURLToPath } from 'node:url';
-import { endWithError, prepare, runChild } from './launch.js';
 
-const node = await prepare({ dev: true });
-if (node === process.execPath) {
-  // Imported dynamically because older Node versions can't load TypeScript.
-  const { runNoisyNeighbour } = await import('./noisy-neighbour/run.js');
-  await runNoisyNeighbour(process.argv.slice(2)).catch(endWithError);
-  process.exit();
-}
-const { code } = await runChild(node, [fileURLToPath(import.meta.url), ...process.argv.slice(2)]);
-process.exitCode = code ?? 1;
+import { endWithError } from './launch.js';
+import { runNoisyNeighbour } from './noisy-neighbour/run.js';
+
+await runNoisyNeighbour(process.argv.slice(2)).catch(endWithError);
+process.exit();

@@ -11,15 +11,8 @@
  * called `V8Worker` compile code and collect garbage. With `--allocations`, it shows the heap bytes allocated per call
  * instead.
  */
-import { fileURLToPath } from 'node:url';
-import { prepare, runChild } from './launch.js';
+import { runProfile } from './bench/profile.js';
+import { endWithError } from './launch.js';
 
-const node = await prepare({ dev: true });
-if (node === process.execPath) {
-  // Imported dynamically because older Node versions can't load TypeScript.
-  const { runProfile } = await import('./bench/profile.js');
-  await runProfile(process.argv.slice(2));
-  process.exit();
-}
-const { code } = await runChild(node, [fileURLToPath(import.meta.url), ...process.argv.slice(2)]);
-process.exitCode = code ?? 1;
+await runProfile(process.argv.slice(2)).catch(endWithError);
+process.exit();

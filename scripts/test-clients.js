@@ -5,16 +5,6 @@
  *
  *   npm run test-clients [-- NAME ...]     only those whose name contains one of the names
  */
-import { fileURLToPath } from 'node:url';
-import { prepare, runChild } from './launch.js';
+import { recordMatrix } from '../test/clients/matrix.ts';
 
-const names = process.argv.slice(2);
-const node = await prepare({ dev: true });
-if (node === process.execPath) {
-  // Imported dynamically because older Node versions can't load TypeScript.
-  const { recordMatrix } = await import('../test/clients/matrix.ts');
-  if (!(await recordMatrix(names))) process.exitCode = 1;
-} else {
-  const { code } = await runChild(node, [fileURLToPath(import.meta.url), ...names]);
-  process.exitCode = code ?? 1;
-}
+if (!(await recordMatrix(process.argv.slice(2)))) process.exitCode = 1;

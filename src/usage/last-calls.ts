@@ -38,7 +38,7 @@ export async function lastErrors(database: Queries, keyIds: readonly string[]): 
       cross join lateral (
         select id, started_at, status, code from calls
          where key_id >= given.id and key_id <= given.id and outcome not in ('ok', 'client_left')
-         order by calls.key_id desc, calls.id desc limit 1
+         order by calls.key_id, calls.id desc limit 1
       ) as latest`,
     [keyIds],
   );

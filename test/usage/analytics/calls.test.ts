@@ -83,7 +83,7 @@ describeDatabases('the list of calls', (database) => {
     expect(JSON.stringify(plan)).not.toContain('Removed by Filter');
   });
 
-  test("finds a key's latest error without reading later successful calls", async () => {
+  test("finds a key's latest error without reading its other calls", async () => {
     const [busy, fine] = [newProject(), newProject()];
     const failed = (code: string, at: number, outcome: 'failed' | 'client_left' = 'failed'): SettledCall =>
       busy.call({ metadata: { startedAt: at }, result: { status: 502, code, outcome } });
@@ -106,7 +106,8 @@ describeDatabases('the list of calls', (database) => {
     const [[text, values] = ['', []]] = statements;
     const plan = await database().query(`explain (analyze, format json) ${text}`, values);
     expect(JSON.stringify(plan)).toContain('Index');
-    expect(JSON.stringify(plan)).not.toMatch(/Removed by Filter|Seq Scan/);
+    // A sort would read all errors of the key.
+    expect(JSON.stringify(plan)).not.toMatch(/Removed by Filter|Seq Scan|"Node Type":"[^"]*Sort"/);
   });
 
   test('adds up what each key spent in a period', async () => {
