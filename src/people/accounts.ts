@@ -20,74 +20,42 @@ export interface PersonRecord extends Person {
   readonly onlyProject: string | null;
 }
 
-export interface Accounts {
-  /**
-   * Creates a confirmed account from a request body. It takes over the roles of unconfirmed accounts with the same
-   * address. Throws `conflict` if there's already a confirmed account with that address.
-   */
-  create(input: unknown): Promise<PersonRecord>;
-  /** Throws `not_found`. */
-  get(personId: string): Promise<PersonRecord>;
-  /** Finds a confirmed account. Unconfirmed ones are ignored. */
-  findByEmail(email: string): Promise<PersonRecord | null>;
-  /** Returns one page of confirmed accounts, sorted by email. `after` is the last address of the previous page. */
-  list(page: { after?: string | undefined; limit: number }): Promise<PersonRecord[]>;
-  /** Returns unconfirmed accounts, newest first, at most 1,000. */
-  listUnconfirmed(): Promise<PersonRecord[]>;
-  /**
-   * Confirms the address of an unconfirmed account. Its role moves to the confirmed account with the same address,
-   * which we create if necessary. We end all sessions, links and tokens of the unconfirmed account, because the project
-   * owner who created it may have signed in with them. Throws `not_found`, or `conflict` if the account is already
-   * confirmed.
-   */
-  confirm(personId: string): Promise<{ readonly person: PersonRecord; readonly isNew: boolean }>;
-  isEmpty(): Promise<boolean>;
-  /**
-   * Changes the name, the admin flag or `disabled`, as given in a request body. If a person is disabled, their
-   * sessions, sign-in links and personal tokens end. If the account is confirmed, we also disable unconfirmed accounts
-   * with the same address.
-   */
-  change(personId: string, input: unknown): Promise<PersonRecord>;
-  /**
-   * Deletes a person with their sessions, links and memberships. The audit log keeps their id. If the account is
-   * confirmed, unconfirmed accounts with the same address are deleted too.
-   */
-  remove(personId: string): Promise<void>;
-  rename(personId: string, name: string): Promise<void>;
-  /**
-   * Sets a password. This ends the person's sign-in links and all of their sessions except `sessionId`. With
-   * `revokeTokens`, it also revokes their personal tokens.
-   */
-  setPassword(personId: string, password: string, options: { sessionId: string; revokeTokens: boolean }): Promise<void>;
-}
+export type Accounts = ReturnType<typeof createAccounts>;
 
-export function createAccounts({ database, clock }: { readonly database: Database; readonly clock: Clock }): Accounts {
+export function createAccounts({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
+  /** Throws `not_found`. */
   const get = async (personId: string): Promise<PersonRecord> => {
     const person = await readPerson(database, personId);
     if (!person) throw personNotFound();
     return person;
   };
   return {
-    async create(input) {
+    /**
+     * Creates a confirmed account from a request body. It takes over the roles of unconfirmed accounts with the same
+     * address. Throws `conflict` if there's already a confirmed account with that address.
+     */
+    async create(input: unknown): Promise<PersonRecord> {
       const person = parseOrBadRequest(newPersonInput, input);
       if (person.password !== undefined) assertPassword(person.password, person.email);
       const passwordHash = person.password === undefined ? null : await hashPassword(person.password);
       return database.transaction((tx) => insertPerson(tx, { ...person, passwordHash }, clock.now()));
     },
     get,
-    findByEmail: (email) => readConfirmed(database, email.trim().toLowerCase()),
-    async list({ after = '', limit }) {
-      const rows = await database.query<PersonRow>(
-        `${selectPeople} where email > $1::text and project_id is null order by email limit $2::integer`,
-        [after, limit],
-      );
-      return rows.map(toPerson);
-    },
-    async listUnconfirmed() {
-      const rows = await database.query<PersonRow>(`${selectPeople} where project_id is not null order by created_at desc, id limit 1000`);
-      return rows.map(toPerson);
-    },
-    confirm: (personId) =>
+    /** Finds a confirmed account. Unconfirmed ones are ignored. */
+    findByEmail: (email: string): Promise<PersonRecord | null> => readConfirmed(database, email.trim().toLowerCase()),
+    /** Returns one page of confirmed accounts, sorted by email. `after` is the last address of the previous page. */
+    list: ({ after = '', limit }: { after?: string | undefined; limit: number }): Promise<PersonRecord[]> =>
+      readPeople(database, 'email > $1::text and project_id is null order by email limit $2::integer', [after, limit]),
+    /** Returns unconfirmed accounts, newest first, at most 1,000. */
+    listUnconfirmed: (): Promise<PersonRecord[]> =>
+      readPeople(database, 'project_id is not null order by created_at desc, id limit 1000', []),
+    /**
+     * Confirms the address of an unconfirmed account. Its role moves to the confirmed account with the same address,
+     * which we create if necessary. We end all sessions, links and tokens of the unconfirmed account, because the project
+     * owner who created it may have signed in with them. Throws `not_found`, or `conflict` if the account is already
+     * confirmed.
+     */
+    confirm: (personId: string): Promise<{ readonly person: PersonRecord; readonly isNew: boolean }> =>
       database.transaction(async (tx) => {
         const { email, name, onlyProject } = (await readPerson(tx, personId)) ?? {};
         if (email === undefined || name === undefined) throw personNotFound();
@@ -96,10 +64,15 @@ export function createAccounts({ database, clock }: { readonly database: Databas
         if (known) await takeOverAccounts(tx, known.id, email);
         return { person: known ?? (await insertPerson(tx, { email, name, passwordHash: null }, clock.now())), isNew: known === null };
       }),
-    async isEmpty() {
+    async isEmpty(): Promise<boolean> {
       return (await database.query('select 1 from people limit 1')).length === 0;
     },
-    change(personId, input) {
+    /**
+     * Changes the name, the admin flag or `disabled`, as given in a request body. If a person is disabled, their
+     * sessions, sign-in links and personal tokens end. If the account is confirmed, we also disable unconfirmed accounts
+     * with the same address.
+     */
+    change(personId: string, input: unknown): Promise<PersonRecord> {
       const { name = null, admin = null, disabled = null } = parseOrBadRequest(personChange, input);
       return database.transaction(async (tx) => {
         await tx.query(
@@ -113,14 +86,26 @@ export function createAccounts({ database, clock }: { readonly database: Databas
         return person;
       });
     },
-    async remove(personId) {
+    /**
+     * Deletes a person with their sessions, links and memberships. The audit log keeps their id. If the account is
+     * confirmed, unconfirmed accounts with the same address are deleted too.
+     */
+    async remove(personId: string): Promise<void> {
       const rows = await database.query(`delete from people where ${ofPersonSql} returning id`, [personId]);
       if (rows.length === 0) throw personNotFound();
     },
-    async rename(personId, name) {
+    async rename(personId: string, name: string): Promise<void> {
       await database.query('update people set name = $2::text where id = $1::uuid', [personId, parseName(name)]);
     },
-    async setPassword(personId, password, { sessionId, revokeTokens }) {
+    /**
+     * Sets a password. This ends the person's sign-in links and all of their sessions except `sessionId`. With
+     * `revokeTokens`, it also revokes their personal tokens.
+     */
+    async setPassword(
+      personId: string,
+      password: string,
+      { sessionId, revokeTokens }: { sessionId: string; revokeTokens: boolean },
+    ): Promise<void> {
       assertPassword(password, (await get(personId)).email);
       const hash = await hashPassword(password);
       await database.transaction(async (tx) => {
@@ -160,13 +145,13 @@ export async function insertPerson(
 }
 
 export async function readPerson(queries: Queries, personId: string): Promise<PersonRecord | null> {
-  const [row] = await queries.query<PersonRow>(`${selectPeople} where id = $1::uuid`, [personId]);
-  return row ? toPerson(row) : null;
+  const [person = null] = await readPeople(queries, 'id = $1::uuid', [personId]);
+  return person;
 }
 
 async function readConfirmed(queries: Queries, email: string): Promise<PersonRecord | null> {
-  const [row] = await queries.query<PersonRow>(`${selectPeople} where email = $1::text and project_id is null`, [email]);
-  return row ? toPerson(row) : null;
+  const [person = null] = await readPeople(queries, 'email = $1::text and project_id is null', [email]);
+  return person;
 }
 
 /**
@@ -201,17 +186,20 @@ export async function setPasswordHash(tx: Queries, personId: string, hash: strin
   await tx.query('update people set password_hash = $2::text where id = $1::uuid', [personId, hash]);
 }
 
-const selectPeople = `select id, ${shownEmailSql} as email, name, is_admin as "isAdmin", password_hash is not null as "hasPassword",
-  oidc_issuer is not null as "hasOidc", disabled_at as "disabledAt", created_at as "createdAt",
-  (select slug from projects where projects.id = project_id) as "onlyProject" from people`;
-
 interface PersonRow extends Omit<PersonRecord, 'disabledAt' | 'createdAt'> {
   readonly disabledAt: Date | null;
   readonly createdAt: Date;
 }
 
-function toPerson(row: PersonRow): PersonRecord {
-  return { ...row, disabledAt: row.disabledAt?.getTime() ?? null, createdAt: row.createdAt.getTime() };
+async function readPeople(queries: Queries, condition: string, values: readonly unknown[]): Promise<PersonRecord[]> {
+  const rows = await queries.query<PersonRow>(
+    `select id, ${shownEmailSql} as email, name, is_admin as "isAdmin", password_hash is not null as "hasPassword",
+            oidc_issuer is not null as "hasOidc", disabled_at as "disabledAt", created_at as "createdAt",
+            (select slug from projects where projects.id = project_id) as "onlyProject"
+       from people where ${condition}`,
+    values,
+  );
+  return rows.map((row) => ({ ...row, disabledAt: row.disabledAt?.getTime() ?? null, createdAt: row.createdAt.getTime() }));
 }
 
 function personNotFound(): GatewayError {

@@ -3,8 +3,8 @@
  * limit applies across processes. We count each attempt before we check the secret, and take it back if the secret was
  * right.
  */
-import { createHash } from 'node:crypto';
 import { isIPv6 } from 'node:net';
+import { sha256 } from '../core/sha256.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 
@@ -15,19 +15,15 @@ export interface LimitKey {
   readonly max: number;
 }
 
-export interface AttemptLimit {
-  /**
-   * Counts an attempt for each key. If a key has had too many, returns when the next attempt is allowed, otherwise
-   * null.
-   */
-  count(keys: readonly LimitKey[]): Promise<number | null>;
-  clear(key: LimitKey): Promise<void>;
-  takeBack(key: LimitKey): Promise<void>;
-}
+export type AttemptLimit = ReturnType<typeof createAttemptLimit>;
 
-export function createAttemptLimit({ database, clock }: { readonly database: Database; readonly clock: Clock }): AttemptLimit {
+export function createAttemptLimit({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
   return {
-    async count(keys) {
+    /**
+     * Counts an attempt for each key. If a key has had too many, returns when the next attempt is allowed, otherwise
+     * null.
+     */
+    async count(keys: readonly LimitKey[]): Promise<number | null> {
       const now = clock.now();
       const rows = await database.query<{ hash: Buffer; failures: number; endsAt: Date }>(
         `insert into sign_in_failures (key_sha256, failures, window_ends_at)
@@ -41,10 +37,10 @@ export function createAttemptLimit({ database, clock }: { readonly database: Dat
       const exceeded = rows.filter(({ hash, failures }) => keys.some((key) => key.hash.equals(hash) && failures > key.max));
       return exceeded.length === 0 ? null : Math.max(...exceeded.map(({ endsAt }) => endsAt.getTime()));
     },
-    async clear({ hash }) {
+    async clear({ hash }: LimitKey): Promise<void> {
       await database.query('delete from sign_in_failures where key_sha256 = $1::bytea', [hash]);
     },
-    async takeBack({ hash }) {
+    async takeBack({ hash }: LimitKey): Promise<void> {
       await database.query('update sign_in_failures set failures = failures - 1 where key_sha256 = $1::bytea and failures > 0', [hash]);
     },
   };
@@ -52,7 +48,7 @@ export function createAttemptLimit({ database, clock }: { readonly database: Dat
 
 /** Returns the key of a counter, e.g. for an email address. Values of different kinds never share a counter. */
 export function limitKey(kind: string, value: string, max: number): LimitKey {
-  return { hash: createHash('sha256').update(`${kind} ${value}`).digest(), max };
+  return { hash: sha256(`${kind} ${value}`), max };
 }
 
 /**

@@ -59,17 +59,12 @@ export interface AuditFilter {
   readonly limit: number;
 }
 
-export interface Audit {
-  /** Records a change that's about to be made, and returns the id of the row. */
-  begin(start: AuditStart): Promise<number>;
-  /** Records the outcome of a change, and merges `detail` into the details that were recorded at its beginning. */
-  finish(id: number, outcome: AuditOutcome, detail?: AuditDetail): Promise<void>;
-  list(filter: AuditFilter): Promise<AuditEntry[]>;
-}
+export type Audit = ReturnType<typeof createAudit>;
 
-export function createAudit({ database, clock }: { readonly database: Database; readonly clock: Clock }): Audit {
+export function createAudit({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
   return {
-    async begin({ actor, personId, projectId, action, target = null }) {
+    /** Records a change that's about to be made, and returns the id of the row. */
+    async begin({ actor, personId, projectId, action, target = null }: AuditStart): Promise<number> {
       const [row] = await database.query<{ id: number }>(
         `insert into audit_log (at, actor, person_id, project_id, action, target, detail)
          values ($1::timestamptz, $2::text, $3::uuid, $4::uuid, $5::text, $6::text, '{}') returning id`,
@@ -78,15 +73,15 @@ export function createAudit({ database, clock }: { readonly database: Database; 
       if (!row) throw new Error('the audit row was not written');
       return row.id;
     },
-    async finish(id, outcome, detail = {}) {
+    /** Records the outcome of a change, and merges `detail` into the details that were recorded at its beginning. */
+    async finish(id: number, outcome: AuditOutcome, detail: AuditDetail = {}): Promise<void> {
       await database.query(`update audit_log set outcome = $2::text, detail = detail || $3::jsonb where id = $1::bigint`, [
         id,
         outcome,
         JSON.stringify(detail),
       ]);
     },
-    async list(filter) {
-      const { projectId = null, personId = null, action = null, from, to, before = null, limit } = filter;
+    async list({ projectId, personId, action, from, to, before, limit }: AuditFilter): Promise<AuditEntry[]> {
       const rows = await database.query<AuditRow>(
         `select audit_log.id, at, actor, person_id as "personId", ${shownEmailSql} as email, people.name,
                 audit_log.project_id as "projectId",
@@ -101,7 +96,7 @@ export function createAudit({ database, clock }: { readonly database: Database; 
            and ($5::timestamptz is null or at < $5::timestamptz)
            and ($6::bigint is null or audit_log.id < $6::bigint)
          order by audit_log.id desc limit $7::integer`,
-        [projectId, personId, action, toDate(from), toDate(to), before, limit],
+        [projectId ?? null, personId ?? null, action ?? null, toDate(from), toDate(to), before ?? null, limit],
       );
       return rows.map(({ at, email, name, ...row }) => ({
         ...row,

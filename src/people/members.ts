@@ -33,47 +33,14 @@ export interface ProjectMembership {
   readonly role: Role;
 }
 
-export interface Members {
-  /** Returns `owner` for deployment admins. Returns null for disabled people and for people who aren't members. */
-  roleOf(personId: string, projectId: string): Promise<Role | null>;
-  /** Returns the person's projects, sorted by slug. Deployment admins get all projects. */
-  projectsOf(person: Person): Promise<ProjectMembership[]>;
-  list(projectId: string): Promise<Member[]>;
-  /**
-   * Adds somebody by e-mail address when an owner asks for it. Throws `bad_request`, or `conflict` if the address is
-   * already a member.
-   */
-  invite(projectId: string, input: { email: string; name?: string | undefined }, role: Role): Promise<Member>;
-  /**
-   * Adds a person or changes their role. `previous` is null for new members. Throws `conflict` if the project would
-   * lose its last owner.
-   */
-  put(projectId: string, personId: string, role: Role): Promise<{ member: Member; previous: Role | null }>;
-  /**
-   * Removes and returns a member. If the account is unconfirmed, it's deleted too. Throws `not_found`, or `conflict` if
-   * the project would lose its last owner.
-   */
-  remove(projectId: string, personId: string): Promise<Member>;
-  /**
-   * Adds a member again who was just removed. `member` has the format of `removedMember`. If we deleted their
-   * unconfirmed account, they get a new one, which needs a new sign-in link.
-   *
-   * Throws `bad_request` if the project hasn't removed this person within the last hour, `conflict` if the address is a
-   * member again, and `not_found` if a confirmed account was deleted in the meantime.
-   */
-  restore(projectId: string, member: unknown): Promise<Member>;
-}
-
 const undoMs = hourMs;
 
-export function createMembers({ database, clock }: { readonly database: Database; readonly clock: Clock }): Members {
-  const invite: Members['invite'] = (projectId, input, role) => {
-    const { email, name = nameFromEmail(email) } = parseOrBadRequest(invitation, input);
-    return database.transaction((tx) => addInvited(tx, projectId, { email, name, role, since: clock.now() }));
-  };
+export type Members = ReturnType<typeof createMembers>;
 
+export function createMembers({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
   return {
-    async roleOf(personId, projectId) {
+    /** Returns `owner` for deployment admins. Returns null for disabled people and for people who aren't members. */
+    async roleOf(personId: string, projectId: string): Promise<Role | null> {
       const [row] = await database.query<{ role: Role | null }>(
         `select case when people.is_admin then 'owner' else coalesce(own.role, given.role) end as role
            from people
@@ -86,7 +53,8 @@ export function createMembers({ database, clock }: { readonly database: Database
       );
       return row?.role ?? null;
     },
-    projectsOf({ id, isAdmin }) {
+    /** Returns the person's projects, sorted by slug. Deployment admins get all projects. */
+    projectsOf({ id, isAdmin }: Person): Promise<ProjectMembership[]> {
       return isAdmin
         ? database.query<ProjectMembership>(`select id as "projectId", slug, name, 'owner' as role from projects order by slug`)
         : database.query<ProjectMembership>(
@@ -106,12 +74,20 @@ export function createMembers({ database, clock }: { readonly database: Database
             [id],
           );
     },
-    async list(projectId) {
-      const rows = await database.query<MemberRow>(`${selectMembers} where members.project_id = $1::uuid order by 2`, [projectId]);
-      return rows.map(toMember);
+    list: (projectId: string): Promise<Member[]> => readMembers(database, 'members.project_id = $1::uuid order by 2', [projectId]),
+    /**
+     * Adds somebody by e-mail address when an owner asks for it. Throws `bad_request`, or `conflict` if the address is
+     * already a member.
+     */
+    invite(projectId: string, input: { email: string; name?: string | undefined }, role: Role): Promise<Member> {
+      const { email, name = nameFromEmail(email) } = parseOrBadRequest(invitation, input);
+      return database.transaction((tx) => addInvited(tx, projectId, { email, name, role, since: clock.now() }));
     },
-    invite,
-    put: (projectId, personId, role) =>
+    /**
+     * Adds a person or changes their role. `previous` is null for new members. Throws `conflict` if the project would
+     * lose its last owner.
+     */
+    put: (projectId: string, personId: string, role: Role): Promise<{ member: Member; previous: Role | null }> =>
       database.transaction(async (tx) => {
         const [elsewhere] = await tx.query('select 1 from people where id = $1::uuid and project_id <> $2::uuid', [personId, projectId]);
         if (elsewhere) throw memberNotFound();
@@ -119,7 +95,11 @@ export function createMembers({ database, clock }: { readonly database: Database
         if (previous && role !== 'owner') await keepOwner(tx, projectId, personId);
         return { member: await addMember(tx, projectId, { personId, role, since: clock.now() }), previous: previous?.role ?? null };
       }),
-    remove: (projectId, personId) =>
+    /**
+     * Removes and returns a member. If the account is unconfirmed, it's deleted too. Throws `not_found`, or `conflict` if
+     * the project would lose its last owner.
+     */
+    remove: (projectId: string, personId: string): Promise<Member> =>
       database.transaction(async (tx) => {
         const member = await readMember(tx, projectId, personId);
         if (!member) throw memberNotFound();
@@ -128,7 +108,14 @@ export function createMembers({ database, clock }: { readonly database: Database
         await tx.query('delete from people where id = $2::uuid and project_id = $1::uuid', [projectId, personId]);
         return member;
       }),
-    restore: (projectId, input) => {
+    /**
+     * Adds a member again who was just removed. `input` has the format of `removedMember`. If we deleted their
+     * unconfirmed account, they get a new one, which needs a new sign-in link.
+     *
+     * Throws `bad_request` if the project hasn't removed this person within the last hour, `conflict` if the address is a
+     * member again, and `not_found` if a confirmed account was deleted in the meantime.
+     */
+    restore(projectId: string, input: unknown): Promise<Member> {
       const { personId, isConfirmed, role, createdAt, ...shown } = parseOrBadRequest(removedMember, input);
       const since = Math.min(createdAt, clock.now());
       return database.transaction(async (tx) => {
@@ -169,10 +156,7 @@ async function addInvited(
 ): Promise<Member> {
   // Lock the project, so that concurrent invitations can't add the same address twice.
   await tx.query('select 1 from projects where id = $1::uuid for update', [projectId]);
-  const members = await tx.query(`${selectMembers} where members.project_id = $1::uuid and ${shownEmailSql} = $2::text`, [
-    projectId,
-    email,
-  ]);
+  const members = await readMembers(tx, `members.project_id = $1::uuid and ${shownEmailSql} = $2::text`, [projectId, email]);
   if (members.length > 0)
     throw gatewayError('conflict', {
       issues: [{ path: 'email', message: 'is already a member; change the role in the list instead' }],
@@ -218,24 +202,23 @@ async function keepOwner(tx: Queries, projectId: string, personId: string): Prom
     throw gatewayError('conflict', { message: 'the project needs an owner: make another member an owner first' });
 }
 
-const selectMembers = `select person_id as "personId", ${shownEmailSql} as email, name, role, disabled_at is not null as "isDisabled",
-  people.project_id is null as "isConfirmed", members.created_at as "createdAt"
-  from members join people on people.id = person_id`;
-
 interface MemberRow extends Omit<Member, 'createdAt'> {
   readonly createdAt: Date;
 }
 
 async function readMember(queries: Queries, projectId: string, personId: string): Promise<Member | null> {
-  const [row] = await queries.query<MemberRow>(`${selectMembers} where members.project_id = $1::uuid and person_id = $2::uuid`, [
-    projectId,
-    personId,
-  ]);
-  return row ? toMember(row) : null;
+  const [member = null] = await readMembers(queries, 'members.project_id = $1::uuid and person_id = $2::uuid', [projectId, personId]);
+  return member;
 }
 
-function toMember(row: MemberRow): Member {
-  return { ...row, createdAt: row.createdAt.getTime() };
+async function readMembers(queries: Queries, condition: string, values: readonly unknown[]): Promise<Member[]> {
+  const rows = await queries.query<MemberRow>(
+    `select person_id as "personId", ${shownEmailSql} as email, name, role, disabled_at is not null as "isDisabled",
+            people.project_id is null as "isConfirmed", members.created_at as "createdAt"
+       from members join people on people.id = person_id where ${condition}`,
+    values,
+  );
+  return rows.map((row) => ({ ...row, createdAt: row.createdAt.getTime() }));
 }
 
 function memberNotFound(): GatewayError {

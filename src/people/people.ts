@@ -1,32 +1,17 @@
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
-import { type Accounts, createAccounts } from './accounts.ts';
-import { type AttemptLimit, createAttemptLimit } from './attempt-limit.ts';
-import { createMembers, type Members } from './members.ts';
-import { createPersonalTokens, type PersonalTokens } from './personal-tokens.ts';
+import { createAccounts } from './accounts.ts';
+import { createAttemptLimit } from './attempt-limit.ts';
+import { createMembers } from './members.ts';
+import { createPersonalTokens } from './personal-tokens.ts';
 import { setPreferences } from './preferences.ts';
-import { createSessions, type Sessions } from './sessions.ts';
-import { createSignIn, type SignIn } from './sign-in.ts';
-import { createSignInLinks, type SignInLinks } from './sign-in-links.ts';
+import { createSessions } from './sessions.ts';
+import { createSignIn } from './sign-in.ts';
+import { createSignInLinks } from './sign-in-links.ts';
 
-export interface People {
-  readonly accounts: Accounts;
-  readonly personalTokens: PersonalTokens;
-  readonly sessions: Sessions;
-  readonly members: Members;
-  readonly links: SignInLinks;
-  readonly signIn: SignIn;
-  readonly attempts: AttemptLimit;
-  /** Changes a person's preferences for the console. Throws `bad_request`. */
-  setPreferences(personId: string, input: Parameters<typeof setPreferences>[2]): Promise<void>;
-}
+export type People = ReturnType<typeof createPeople>;
 
-export interface PeopleOptions {
-  readonly database: Database;
-  readonly clock: Clock;
-}
-
-export function createPeople(options: PeopleOptions): People {
+export function createPeople(options: { readonly database: Database; readonly clock: Clock }) {
   return {
     accounts: createAccounts(options),
     personalTokens: createPersonalTokens(options),
@@ -35,6 +20,7 @@ export function createPeople(options: PeopleOptions): People {
     links: createSignInLinks(options),
     signIn: createSignIn(options),
     attempts: createAttemptLimit(options),
-    setPreferences: (personId, input) => setPreferences(options.database, personId, input),
+    /** Changes a person's preferences for the console. Throws `bad_request`. */
+    setPreferences: (personId: string, input: Parameters<typeof setPreferences>[2]) => setPreferences(options.database, personId, input),
   };
 }

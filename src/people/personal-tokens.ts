@@ -8,12 +8,13 @@ import { z } from 'zod';
 import { gatewayError } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
+import { sha256 } from '../core/sha256.ts';
 import { type Clock, dayMs } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { shownEmailSql } from './confirm.ts';
 import type { Person } from './person.ts';
 import { type Scope, scopes, toScopes } from './scopes.ts';
-import { createSecret, hashSecret } from './secret.ts';
+import { createSecret } from './secret.ts';
 
 export const maxTokenDays = 90;
 /** The maximum number of tokens per person, not counting expired and revoked ones. */
@@ -49,23 +50,15 @@ export interface PersonalToken {
   readonly lastUsedAt: number | null;
 }
 
-export interface PersonalTokens {
-  /**
-   * Creates a token from `name`, `scopes` and `days`. Only the result of this call contains the token itself. Throws
-   * `bad_request`, or `conflict` if the person has too many tokens.
-   */
-  create(personId: string, input: unknown): Promise<{ token: string; record: PersonalToken }>;
-  /** Returns the person's usable tokens, newest first. */
-  list(personId: string): Promise<PersonalToken[]>;
-  /** Revokes and returns a token. Throws `not_found`. */
-  revoke(personId: string, tokenId: string): Promise<PersonalToken>;
-  /** Returns null if we don't know the token, if it's expired or revoked, or if the person is disabled. */
-  find(token: string): Promise<{ person: Person; record: PersonalToken } | null>;
-}
+export type PersonalTokens = ReturnType<typeof createPersonalTokens>;
 
-export function createPersonalTokens({ database, clock }: { readonly database: Database; readonly clock: Clock }): PersonalTokens {
+export function createPersonalTokens({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
   return {
-    async create(personId, input) {
+    /**
+     * Creates a token from `name`, `scopes` and `days`. Only the result of this call contains the token itself. Throws
+     * `bad_request`, or `conflict` if the person has too many tokens.
+     */
+    async create(personId: string, input: unknown): Promise<{ token: string; record: PersonalToken }> {
       const { name, scopes: granted, days } = parseOrBadRequest(inputSchema, input);
       const now = clock.now();
       const prefix = randomBytes(6).toString('hex');
@@ -75,19 +68,21 @@ export function createPersonalTokens({ database, clock }: { readonly database: D
          select $1::uuid, $2::uuid, $3::text, $4::bytea, $5::text, $6::text[], $7::timestamptz, $8::timestamptz
           where (select count(*) from personal_tokens where person_id = $2::uuid and ${isUsable('$7')}) < $9::integer
          returning ${columns}`,
-        [newId(now), personId, prefix, hashSecret(token), name, toScopes(granted), new Date(now), new Date(now + days * dayMs), maxTokens],
+        [newId(now), personId, prefix, sha256(token), name, toScopes(granted), new Date(now), new Date(now + days * dayMs), maxTokens],
       );
       if (!row) throw gatewayError('conflict', { message: `you already have ${maxTokens} tokens; revoke one first` });
       return { token, record: toRecord(row) };
     },
-    async list(personId) {
+    /** Returns the person's usable tokens, newest first. */
+    async list(personId: string): Promise<PersonalToken[]> {
       const rows = await database.query<TokenRow>(
         `select ${columns} from personal_tokens where person_id = $1::uuid and ${isUsable('$2')} order by id desc`,
         [personId, new Date(clock.now())],
       );
       return rows.map(toRecord);
     },
-    async revoke(personId, tokenId) {
+    /** Revokes and returns a token. Throws `not_found`. */
+    async revoke(personId: string, tokenId: string): Promise<PersonalToken> {
       const [row] = await database.query<TokenRow>(
         `update personal_tokens set revoked_at = $3::timestamptz
           where person_id = $1::uuid and id::text = $2::text and revoked_at is null returning ${columns}`,
@@ -96,7 +91,8 @@ export function createPersonalTokens({ database, clock }: { readonly database: D
       if (!row) throw gatewayError('not_found', { message: 'no such token' });
       return toRecord(row);
     },
-    async find(token) {
+    /** Returns null if we don't know the token, if it's expired or revoked, or if the person is disabled. */
+    async find(token: string): Promise<{ person: Person; record: PersonalToken } | null> {
       const prefix = tokenPattern.exec(token)?.[1];
       if (prefix === undefined) return null;
       const now = clock.now();
@@ -108,7 +104,7 @@ export function createPersonalTokens({ database, clock }: { readonly database: D
           where prefix = $1::text and disabled_at is null and ${isUsable('$2')}`,
         [prefix, new Date(now)],
       );
-      if (!row || !timingSafeEqual(row.hash, hashSecret(token))) return null;
+      if (!row || !timingSafeEqual(row.hash, sha256(token))) return null;
       const { personId, email, personName, isAdmin, hash: _, ...record } = row;
       // Don't update the time before the secret is checked, because an attempt with a wrong secret doesn't count as a
       // use.
@@ -130,10 +126,7 @@ function isUsable(now: string): string {
   return `revoked_at is null and expires_at > ${now}::timestamptz`;
 }
 
-interface TokenRow {
-  readonly id: string;
-  readonly prefix: string;
-  readonly name: string;
+interface TokenRow extends Pick<PersonalToken, 'id' | 'prefix' | 'name'> {
   readonly scopes: readonly string[];
   readonly createdAt: Date;
   readonly expiresAt: Date;

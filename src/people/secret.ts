@@ -1,19 +1,11 @@
 /** Secrets for sessions and sign-in links. They have 32 random bytes, and we only store their SHA-256. */
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
+import { sha256 } from '../core/sha256.ts';
 
-export interface NewSecret {
-  /** Random, with 43 characters of base64url. */
-  readonly secret: string;
-  readonly hash: Buffer;
-}
-
-export function createSecret(): NewSecret {
+/** The secret has 43 characters of base64url. */
+export function createSecret(): { readonly secret: string; readonly hash: Buffer } {
   const secret = randomBytes(32).toString('base64url');
-  return { secret, hash: hashSecret(secret) };
-}
-
-export function hashSecret(secret: string): Buffer {
-  return createHash('sha256').update(secret).digest();
+  return { secret, hash: sha256(secret) };
 }
 
 /** Checks the form of a secret, which saves a query for malformed ones. */

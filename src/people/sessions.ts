@@ -4,12 +4,13 @@
  * session in the database, so a session that's revoked ends in every process immediately.
  */
 import { newId } from '../core/ids.ts';
+import { sha256 } from '../core/sha256.ts';
 import { type Clock, dayMs } from '../core/time.ts';
 import type { Database, Queries } from '../db/database.ts';
 import { shownEmailSql } from './confirm.ts';
-import type { Session } from './person.ts';
+import type { Person, Session } from './person.ts';
 import { toPreferences } from './preferences.ts';
-import { createSecret, hashSecret, isSecret } from './secret.ts';
+import { createSecret, isSecret } from './secret.ts';
 
 /** A session ends when it hasn't been used for a week, and after 30 days in any case. */
 export const sessionIdleMs = 7 * dayMs;
@@ -22,36 +23,20 @@ export interface SessionRecord extends Omit<Session, 'person' | 'preferences'> {
   readonly userAgent: string | null;
 }
 
-export interface Sessions {
-  /**
-   * Starts a session. Only the result of this call contains the secret. The session with the secret `replaces` is
-   * ended.
-   */
-  start(personId: string, options: { userAgent: string | null; replaces?: string | null }): Promise<StartedSession>;
-  /** Returns null if the secret is unknown, the session was revoked or has expired, or the person is disabled. */
-  find(secret: string): Promise<Session | null>;
-  /** Lists the person's unexpired sessions, the most recently used one first. */
-  list(personId: string): Promise<SessionRecord[]>;
-  end(secret: string): Promise<void>;
-  /** Returns false if the person has no such session. */
-  revoke(personId: string, sessionId: string): Promise<boolean>;
-  /** Returns how many sessions were ended. */
-  revokeAll(personId: string, options?: { except?: string }): Promise<number>;
-}
+export type Sessions = ReturnType<typeof createSessions>;
 
-export interface StartedSession {
-  readonly secret: string;
-  readonly expiresAt: number;
-}
-
-export function createSessions({ database, clock }: { readonly database: Database; readonly clock: Clock }): Sessions {
+export function createSessions({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
   return {
-    async start(personId, { userAgent, replaces = null }) {
+    /**
+     * Starts a session. Only the result of this call contains the secret. The session with the secret `replaces` is
+     * ended.
+     */
+    async start(personId: string, { userAgent, replaces = null }: { userAgent: string | null; replaces?: string | null }) {
       const now = clock.now();
       const { secret, hash } = createSecret();
       const expiresAt = now + sessionMaxMs;
       await database.transaction(async (tx) => {
-        if (replaces !== null) await tx.query('delete from sessions where secret_sha256 = $1::bytea', [hashSecret(replaces)]);
+        if (replaces !== null) await tx.query('delete from sessions where secret_sha256 = $1::bytea', [sha256(replaces)]);
         await tx.query(
           `insert into sessions (id, secret_sha256, person_id, user_agent, created_at, last_seen_at, expires_at)
            values ($1::uuid, $2::bytea, $3::uuid, $4::text, $5::timestamptz, $5::timestamptz, $6::timestamptz)`,
@@ -60,7 +45,8 @@ export function createSessions({ database, clock }: { readonly database: Databas
       });
       return { secret, expiresAt };
     },
-    async find(secret) {
+    /** Returns null if the secret is unknown, the session was revoked or has expired, or the person is disabled. */
+    async find(secret: string): Promise<Session | null> {
       if (!isSecret(secret)) return null;
       const now = clock.now();
       const [row] = await database.query<SessionRow>(
@@ -75,13 +61,14 @@ export function createSessions({ database, clock }: { readonly database: Databas
            from found where sessions.id = found.id and found."lastSeenAt" <= $4::timestamptz
          )
          select * from found`,
-        [hashSecret(secret), new Date(now), new Date(now - sessionIdleMs), new Date(now - lastSeenIntervalMs)],
+        [sha256(secret), new Date(now), new Date(now - sessionIdleMs), new Date(now - lastSeenIntervalMs)],
       );
       if (!row) return null;
       const { personId, email, name, isAdmin, theme, timeZone, ...times } = row;
       return { ...toTimes(times), person: { id: personId, email, name, isAdmin }, preferences: toPreferences({ theme, timeZone }) };
     },
-    async list(personId) {
+    /** Lists the person's unexpired sessions, the most recently used one first. */
+    async list(personId: string): Promise<SessionRecord[]> {
       const now = clock.now();
       const rows = await database.query<SessionTimes & { userAgent: string | null }>(
         `select id, created_at as "createdAt", last_seen_at as "lastSeenAt", expires_at as "expiresAt", user_agent as "userAgent"
@@ -90,17 +77,19 @@ export function createSessions({ database, clock }: { readonly database: Databas
       );
       return rows.map((row) => ({ ...toTimes(row), userAgent: row.userAgent }));
     },
-    async end(secret) {
-      await database.query('delete from sessions where secret_sha256 = $1::bytea', [hashSecret(secret)]);
+    async end(secret: string): Promise<void> {
+      await database.query('delete from sessions where secret_sha256 = $1::bytea', [sha256(secret)]);
     },
-    async revoke(personId, sessionId) {
+    /** Returns false if the person has no such session. */
+    async revoke(personId: string, sessionId: string): Promise<boolean> {
       const rows = await database.query('delete from sessions where person_id = $1::uuid and id::text = $2::text returning id', [
         personId,
         sessionId,
       ]);
       return rows.length > 0;
     },
-    revokeAll: (personId, { except } = {}) => endSessions(database, personId, except),
+    /** Returns how many sessions were ended. */
+    revokeAll: (personId: string, { except }: { except?: string } = {}): Promise<number> => endSessions(database, personId, except),
   };
 }
 
@@ -126,11 +115,8 @@ interface SessionTimes {
   readonly expiresAt: Date;
 }
 
-interface SessionRow extends SessionTimes {
+interface SessionRow extends SessionTimes, Omit<Person, 'id'> {
   readonly personId: string;
-  readonly email: string;
-  readonly name: string;
-  readonly isAdmin: boolean;
   readonly theme: string | null;
   readonly timeZone: string | null;
 }

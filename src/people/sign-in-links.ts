@@ -6,13 +6,14 @@
  * it, all other links without a person stop working.
  */
 import { type GatewayError, gatewayError } from '../core/errors.ts';
+import { sha256 } from '../core/sha256.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database, Queries } from '../db/database.ts';
 import { insertPerson, type PersonRecord, readPerson, setPasswordHash } from './accounts.ts';
 import { endAccess } from './end-access.ts';
 import { assertPassword, hashPassword } from './password.ts';
 import { parseNewAccount } from './person-input.ts';
-import { createSecret, hashSecret, isSecret } from './secret.ts';
+import { createSecret, isSecret } from './secret.ts';
 
 const signInLinkMs = 86_400_000;
 /** The path of the page that a link opens (`src/console/sign-in`). */
@@ -20,11 +21,6 @@ export const signInLinkPath = '/console/sign-in/link';
 
 export function signInLinkUrl(origin: string, secret: string): string {
   return `${origin}${signInLinkPath}?token=${secret}`;
-}
-
-export interface SignInLink {
-  readonly secret: string;
-  readonly expiresAt: number;
 }
 
 export interface LinkInput {
@@ -38,36 +34,27 @@ export interface LinkInput {
   readonly password: string;
 }
 
-export interface SignInLinks {
-  /** Creates a sign-in link for a person. If `personId` is null, the link creates the account of a deployment admin. */
-  issue(personId: string | null): Promise<SignInLink>;
+export type SignInLinks = ReturnType<typeof createSignInLinks>;
+
+export function createSignInLinks({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
   /**
    * Looks up a link without marking it as used. Returns null if it doesn't exist, has expired or was already used, or
    * if the person is disabled.
    */
-  find(secret: string): Promise<{ readonly person: PersonRecord | null; readonly expiresAt: number } | null>;
-  /**
-   * Signs a person in with a link, which then stops working. If several requests use the same link, only one of them
-   * succeeds. Throws `not_found` if the link can't be used. Throws `bad_request` or `conflict` for invalid input, after
-   * which the person can try the link again.
-   */
-  use(secret: string, input: LinkInput): Promise<PersonRecord>;
-}
-
-export function createSignInLinks({ database, clock }: { readonly database: Database; readonly clock: Clock }): SignInLinks {
-  const find: SignInLinks['find'] = async (secret) => {
+  const find = async (secret: string): Promise<{ readonly person: PersonRecord | null; readonly expiresAt: number } | null> => {
     if (!isSecret(secret)) return null;
-    const [row] = await database.query<LinkRow>(
+    const [row] = await database.query<{ personId: string | null; expiresAt: Date }>(
       `select person_id as "personId", expires_at as "expiresAt"
        from sign_in_links left join people on people.id = person_id
        where secret_sha256 = $1::bytea and expires_at > $2::timestamptz and disabled_at is null`,
-      [hashSecret(secret), new Date(clock.now())],
+      [sha256(secret), new Date(clock.now())],
     );
     if (!row) return null;
     return { person: row.personId === null ? null : await readPerson(database, row.personId), expiresAt: row.expiresAt.getTime() };
   };
   return {
-    async issue(personId) {
+    /** Creates a sign-in link for a person. If `personId` is null, the link creates the account of a deployment admin. */
+    async issue(personId: string | null) {
       const now = clock.now();
       const { secret, hash } = createSecret();
       const expiresAt = now + signInLinkMs;
@@ -79,7 +66,12 @@ export function createSignInLinks({ database, clock }: { readonly database: Data
       return { secret, expiresAt };
     },
     find,
-    async use(secret, input) {
+    /**
+     * Signs a person in with a link, which then stops working. If several requests use the same link, only one of them
+     * succeeds. Throws `not_found` if the link can't be used. Throws `bad_request` or `conflict` for invalid input, after
+     * which the person can try the link again.
+     */
+    async use(secret: string, input: LinkInput): Promise<PersonRecord> {
       const link = await find(secret);
       if (!link) throw linkNotFound();
       const account = link.person ?? parseNewAccount(input);
@@ -114,14 +106,9 @@ export function createSignInLinks({ database, clock }: { readonly database: Data
 async function takeLink(tx: Queries, secret: string, now: number): Promise<void> {
   const taken = await tx.query(
     'delete from sign_in_links where secret_sha256 = $1::bytea and expires_at > $2::timestamptz returning person_id',
-    [hashSecret(secret), new Date(now)],
+    [sha256(secret), new Date(now)],
   );
   if (taken.length === 0) throw linkNotFound();
-}
-
-interface LinkRow {
-  readonly personId: string | null;
-  readonly expiresAt: Date;
 }
 
 function linkNotFound(): GatewayError {

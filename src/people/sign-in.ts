@@ -39,21 +39,13 @@ export interface OidcIdentity {
   readonly name: string | null;
 }
 
-export interface SignIn {
-  withPassword(attempt: { email: string; password: string; address: string }): Promise<SignInResult>;
-  /**
-   * Finds the person by issuer and subject, or else by verified e-mail address. In the latter case, all other access to
-   * their account ends. If there's no account yet, we create one, provided that the address is in `allowedDomains` or
-   * an owner has added it to a project. Returns null for everybody else, and for disabled people.
-   */
-  withOidc(identity: OidcIdentity, allowedDomains: readonly string[]): Promise<PersonRecord | null>;
-}
+export type SignIn = ReturnType<typeof createSignIn>;
 
-export function createSignIn({ database, clock }: { readonly database: Database; readonly clock: Clock }): SignIn {
+export function createSignIn({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
   const limit = createAttemptLimit({ database, clock });
 
   return {
-    async withPassword({ email, password, address }) {
+    async withPassword({ email, password, address }: { email: string; password: string; address: string }): Promise<SignInResult> {
       if (isHashingBusy()) return { kind: 'limited', until: clock.now() + busyMs };
       const account = toPostgresText(email.trim().toLowerCase());
       const byAccount = limitKey('account', account, maxPerAccount);
@@ -75,7 +67,12 @@ export function createSignIn({ database, clock }: { readonly database: Database;
       await limit.takeBack(byAddress);
       return { kind: 'ok', person };
     },
-    withOidc: ({ issuer, subject, verifiedEmail, name }, allowedDomains) =>
+    /**
+     * Finds the person by issuer and subject, or else by verified e-mail address. In the latter case, all other access to
+     * their account ends. If there's no account yet, we create one, provided that the address is in `allowedDomains` or
+     * an owner has added it to a project. Returns null for everybody else, and for disabled people.
+     */
+    withOidc: ({ issuer, subject, verifiedEmail, name }: OidcIdentity, allowedDomains: readonly string[]): Promise<PersonRecord | null> =>
       database.transaction(async (tx) => {
         const [known] = await tx.query<{ id: string; isDisabled: boolean }>(
           'select id, disabled_at is not null as "isDisabled" from people where oidc_issuer = $1::text and oidc_sub = $2::text',
