@@ -3,6 +3,7 @@
  * empty body to the main route of vendors that can't list models, because vendors check the key before they reject the
  * body.
  */
+import type { ProviderCheck } from '../cli/check-config-command.ts';
 import type { Config, ProviderConfig } from '../config/config.ts';
 import { findVendorByName } from '../config/vendors/known-vendors.ts';
 import { errorMessage } from '../core/error-messages.ts';
@@ -20,13 +21,6 @@ import { buildHeaders } from '../vendors/registry.ts';
 import { firstVersion } from '../vendors/request-body.ts';
 import { requestUrl } from '../vendors/request-url.ts';
 import { collectSecrets, secretsOf, stripSecrets } from '../vendors/strip-secrets.ts';
-
-export interface ProviderCheck {
-  readonly provider: string;
-  readonly works: boolean;
-  /** Tells the operator how the vendor responded, in one sentence. */
-  readonly message: string;
-}
 
 interface CheckedProvider extends ProviderConfig {
   readonly credential: VendorIdentity | null;

@@ -22,9 +22,10 @@ warnings, and exits with 0. With --online, it also sends a free request to each 
 
 const checkable = ['start', 'serve', 'worker', 'migrate'] as const;
 
-interface ProviderCheck {
+export interface ProviderCheck {
   readonly provider: string;
   readonly works: boolean;
+  /** Tells the operator how the vendor responded, in one sentence. */
   readonly message: string;
 }
 

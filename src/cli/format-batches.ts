@@ -1,5 +1,5 @@
 import { asArray, asObject, isObject, type JsonObject } from '../core/json/narrow.ts';
-import { formatUsd } from './format-reports.ts';
+import { formatUsd, list } from './format-reports.ts';
 import { type Column, formatFacts, formatList, titleOf } from './table.ts';
 
 const progress: readonly Column[] = [
@@ -19,9 +19,7 @@ const groupColumns: readonly Column[] = [
   ...progress,
 ];
 
-export function formatBatches(response: JsonObject): string {
-  return formatList('No batches.', batchColumns, response);
-}
+export const formatBatches = list('No batches.', batchColumns);
 
 /** Formats a batch as a table of its groups, followed by their errors. */
 export function formatBatch(batch: JsonObject): string {

@@ -2,26 +2,12 @@
 import type { PayloadKeyUsage } from '../temporal/client/payload-key-usage.ts';
 import { formatTable } from './table.ts';
 
-export interface KeyUsageReport {
-  readonly runs: number;
-  readonly schedules: number;
-  /** The keys in TEMPORAL_PAYLOAD_KEY, in their order, followed by keys that are needed but missing there. */
-  readonly keys: readonly KeyReport[];
-}
+export type KeyUsageReport = ReturnType<typeof describeKeyUsage>;
 
-interface KeyReport {
-  readonly id: string;
-  readonly configured: boolean;
-  readonly runs: number;
-  readonly schedules: number;
-  /** Some of the workflows and schedules that still need the key. */
-  readonly examples: readonly string[];
-  readonly advice: string;
-}
-
-export function describeKeyUsage({ runs, schedules, keys }: PayloadKeyUsage, configuredIds: readonly string[]): KeyUsageReport {
+/** Reports on the keys in TEMPORAL_PAYLOAD_KEY, in their order, followed by keys that are needed but missing there. */
+export function describeKeyUsage({ runs, schedules, keys }: PayloadKeyUsage, configuredIds: readonly string[]) {
   const missingIds = [...keys.keys()].filter((id) => !configuredIds.includes(id)).toSorted();
-  const describe = (id: string): KeyReport => {
+  const describe = (id: string) => {
     const { runs, schedules, examples } = keys.get(id) ?? { runs: 0, schedules: 0, examples: [] };
     const position = configuredIds.indexOf(id);
     return { id, configured: position >= 0, runs, schedules, examples, advice: adviceFor(position, runs + schedules > 0) };

@@ -158,13 +158,21 @@ export function formatUsage(usage: JsonObject): string {
     ['spend', formatUsd(usage.spend)],
     ['monthly cap', formatUsd(usage.monthly_cap)],
   ]);
-  const groups = { MODEL: ['model', usage.by_model], APPLICATION: ['source', usage.by_source], TASK: ['task_id', usage.by_task] } as const;
-  const tables = Object.entries(groups).flatMap(([title, [member, rows]]) =>
-    asArray(rows).length === 0
-      ? []
-      : [`\n${formatList('', [[title, (row) => row[member]], usd('cost'), 'tokens', 'calls'], { data: rows })}`],
+  const sums = [usd('cost'), 'tokens', 'calls'] as const;
+  return (
+    facts +
+    formatTables([
+      [usage.by_model, ['model', ...sums]],
+      [usage.by_source, [['APPLICATION', (row) => row.source], ...sums]],
+      [usage.by_task, [['TASK', (row) => row.task_id], ...sums]],
+    ])
   );
-  return facts + tables.join('');
+}
+
+/** Formats a table for each list that has rows. */
+function formatTables(tables: readonly (readonly [rows: unknown, columns: readonly Column[]])[]): string {
+  const shown = tables.filter(([rows]) => asArray(rows).length > 0);
+  return shown.map(([data, columns]) => `\n${formatList('', columns, { data })}`).join('');
 }
 
 function formatDeploymentUsage(usage: JsonObject): string {
@@ -175,14 +183,13 @@ function formatDeploymentUsage(usage: JsonObject): string {
     ['errors', usage.errors],
   ]);
   const sums = [usd('cost'), 'calls', 'errors'] as const;
-  const tables = [
-    { rows: usage.by_project, columns: ['project', ...sums, usd('monthly_cap')] },
-    { rows: usage.by_key, columns: [['KEY', ({ prefix }: JsonObject) => prefix] as const, 'name', 'project', ...sums] },
-    { rows: usage.by_model, columns: ['model', ...sums] },
-  ];
   return (
     facts +
-    tables.flatMap(({ rows, columns }) => (asArray(rows).length === 0 ? [] : [`\n${formatList('', columns, { data: rows })}`])).join('')
+    formatTables([
+      [usage.by_project, ['project', ...sums, usd('monthly_cap')]],
+      [usage.by_key, [['KEY', ({ prefix }) => prefix], 'name', 'project', ...sums]],
+      [usage.by_model, ['model', ...sums]],
+    ])
   );
 }
 
@@ -213,7 +220,7 @@ export function formatUsd(value: unknown): string | null {
   return `$${digits}`;
 }
 
-function list(empty: string, columns: readonly Column[]): (response: JsonObject) => string {
+export function list(empty: string, columns: readonly Column[]): (response: JsonObject) => string {
   return (response) => formatList(empty, columns, response);
 }
 

@@ -11,25 +11,13 @@ import { asObject, asString, isObject, type JsonObject, parseJson } from '../cor
 import { findAddress } from './addresses.ts';
 import { CommandError } from './command.ts';
 
-export interface ServiceClient {
-  /** Returns the JSON of the response. If the service reports an error, throws a CommandError with its message. */
-  send(method: string, path: string, body?: unknown, timeoutMs?: number): Promise<JsonObject>;
-  /** Like `send`, for a body of any length and without a timeout. */
-  upload(path: string, chunks: AsyncIterable<Uint8Array>): Promise<JsonObject>;
-  /**
-   * Yields a response of any length in chunks. Throws the same errors as `send`, and may still do so in the middle of
-   * the response.
-   */
-  download(path: string): AsyncIterable<Uint8Array>;
-}
-
 const defaultTimeoutMs = 15_000;
 
 /**
  * Finds the service and the admin token. Without a `url`, looks for an address in the data directory and then uses HOST
  * and PORT.
  */
-export async function connectService(variables: Environment, url: string | undefined): Promise<ServiceClient> {
+export async function connectService(variables: Environment, url: string | undefined) {
   const mistakes: string[] = [];
   const environment = withSecretFiles(variables, mistakes);
   // Report a mistake in the token's file here, because the service would just say that the token is invalid. Commands
@@ -48,15 +36,21 @@ export async function connectService(variables: Environment, url: string | undef
   const origin = baseUrl.replace(/\/+$/, '');
   const target = { origin, token };
   return {
-    async send(method, path, body, timeoutMs = defaultTimeoutMs) {
+    /** Returns the JSON of the response. If the service reports an error, throws a CommandError with its message. */
+    async send(method: string, path: string, body?: unknown, timeoutMs = defaultTimeoutMs): Promise<JsonObject> {
       const content = body === undefined ? {} : { body: JSON.stringify(body), contentType: 'application/json' };
       return readResponse(target, await request(target, path, { method, signal: AbortSignal.timeout(timeoutMs), ...content }));
     },
-    async upload(path, chunks) {
+    /** Like `send`, for a body of any length and without a timeout. */
+    async upload(path: string, chunks: AsyncIterable<Uint8Array>): Promise<JsonObject> {
       const content = { body: ReadableStream.from(chunks), contentType: 'application/x-ndjson' };
       return readResponse(target, await request(target, path, { method: 'POST', ...content }));
     },
-    async *download(path) {
+    /**
+     * Yields a response of any length in chunks. Throws the same errors as `send`, and may still do so in the middle of
+     * the response.
+     */
+    async *download(path: string): AsyncGenerator<Uint8Array, void> {
       const response = await request(target, path, { method: 'GET' });
       if (!response.ok || !response.body) throw await readResponse(target, response).then(() => new CommandError('the response is empty'));
       try {

@@ -105,13 +105,12 @@ async function addProvider(vendorName: string | undefined, options: Options, { e
   const text = existsSync(fileName) ? await readFile(fileName, 'utf8') : '';
   const hasTiers = parseDocument(text).has('tiers');
   const model = options.model ?? (hasTiers ? '-' : await ask('Model for the "standard" tier (- for none)', '-'));
-  const row = toProviderRow(provider);
-  const block = stringify({ providers: { [name]: row } });
+  const block = toBlock(provider);
   if (options.print) {
     output.write(block);
     return;
   }
-  const next = insert(text, { fileName, block, env, provider, row, model });
+  const next = insert(provider, model, text, fileName, env);
   await writeFile(`${fileName}.new`, next.text, { mode: 0o600 });
   await rename(`${fileName}.new`, fileName);
   output.write(`Added the provider ${name} to ${fileName}:\n\n${block}\n${advice(provider, model, next.hasTier, env).join('\n')}\n`);
@@ -200,25 +199,19 @@ async function chooseCredential(vendor: VendorDescription, options: Options, dia
   return { variable: given ?? (await askUntilValid(dialogue, 'Environment variable that contains the API key', byDefault, check)) };
 }
 
-interface Insertion {
-  readonly fileName: string;
-  readonly block: string;
-  readonly env: Environment;
-  readonly provider: NewProvider;
-  readonly row: Readonly<Record<string, unknown>>;
-  readonly model: string;
+function toBlock(provider: NewProvider): string {
+  return stringify({ providers: { [provider.name]: toProviderRow(provider) } });
 }
 
-function insert(
-  text: string,
-  { fileName, block, env, provider, row, model }: Insertion,
-): { readonly text: string; readonly hasTier: boolean } {
+/** Adds the provider to the file, and a tier with the model if the file has no tiers. Throws ConfigError. */
+function insert(provider: NewProvider, model: string, text: string, fileName: string, env: Environment) {
   const { name, credential } = provider;
   const file = parseDocument(text);
   if (file.hasIn(['providers', name]))
     throw new ConfigError([`${fileName} already has a provider ${name}; choose another name with --name`]);
-  const withProvider = addToSection(text, 'providers', name, row);
-  if (withProvider === null) throw new ConfigError([`${fileName}: cannot add to the providers section; add this by hand:\n\n${block}`]);
+  const withProvider = addToSection(text, 'providers', name, toProviderRow(provider));
+  if (withProvider === null)
+    throw new ConfigError([`${fileName}: cannot add to the providers section; add this by hand:\n\n${toBlock(provider)}`]);
   const withTier = file.has('tiers') || model === '-' ? null : addToSection(withProvider, 'tiers', 'standard', [`${name}/${model}`]);
   const next = withTier ?? withProvider;
   // The environment variable for the key may still be missing, but everything else has to be valid.

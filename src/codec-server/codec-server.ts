@@ -17,12 +17,7 @@ import { createSessions } from './sessions.ts';
 import { formatSignedInPage, formatSignInPage, pageHeaders } from './sign-in-page.ts';
 import { createTokenCheck, failureWindowMs } from './token-check.ts';
 
-export interface CodecServer {
-  /** The public URL, which people enter in the settings of Temporal's UI and where they sign in. */
-  readonly url: string;
-  readonly port: number;
-  close(): Promise<void>;
-}
+export type CodecServer = Awaited<ReturnType<typeof createCodecServer>>;
 
 export interface CodecServerOptions extends CodecServerSettings {
   readonly clock: Clock;
@@ -36,7 +31,7 @@ const requestTimeoutMs = 30_000;
 const retryAfter = { 'retry-after': String(failureWindowMs / 1_000) };
 
 /** Starts the server. Rejects if it can't listen. */
-export async function createCodecServer(options: CodecServerOptions): Promise<CodecServer> {
+export async function createCodecServer(options: CodecServerOptions) {
   const { host, port, uiOrigins, publicUrl, adminTokens, payloadKeys, clock, logger } = options;
   const sessions = createSessions(publicUrl?.startsWith('https:') ?? false, clock);
   const checkToken = createTokenCheck(adminTokens, clock);
@@ -57,10 +52,11 @@ export async function createCodecServer(options: CodecServerOptions): Promise<Co
   const boundPort = (server.address() as AddressInfo).port;
   ownOrigins = publicUrl === null ? loopbackOrigins(uiOrigins, boundPort) : [publicUrl];
   return {
+    /** The public URL, which people enter in the settings of Temporal's UI and where they sign in. */
     url: ownOrigins[0] ?? '',
     port: boundPort,
     close: () =>
-      new Promise((resolve, reject) => {
+      new Promise<void>((resolve, reject) => {
         server.close((error) => (error ? reject(error) : resolve()));
         server.closeAllConnections();
       }),

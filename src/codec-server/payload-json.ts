@@ -18,30 +18,22 @@ import { PayloadRejectedError } from '../temporal/payloads/payloads.ts';
  */
 export class BadPayloadsError extends Error {}
 
-export interface PayloadJsonCodec {
-  /** Takes a JSON body and returns a JSON body. Throws BadPayloadsError. */
-  decode(body: string): Promise<string>;
-  encode(body: string): Promise<string>;
-}
-
 const base64Pattern = /^[A-Za-z0-9+/_-]*={0,2}$/;
 
-export function createPayloadJsonCodec(payloadKeys: readonly Uint8Array[]): PayloadJsonCodec {
+export function createPayloadJsonCodec(payloadKeys: readonly Uint8Array[]) {
   const codecs = createDataConverter(payloadKeys).payloadCodecs ?? [];
+  /** Takes a JSON body and returns a JSON body. Throws BadPayloadsError. */
+  const convert = async (body: string, convertPayload: (given: GivenPayload) => Promise<object>): Promise<string> =>
+    JSON.stringify({ payloads: await Promise.all(parsePayloads(body).map(convertPayload)) });
   return {
-    async decode(body) {
-      const payloads = parsePayloads(body);
-      return JSON.stringify({
-        payloads: await Promise.all(payloads.map(async ({ json, payload }) => (await decodePayload(codecs, payload)) ?? json)),
-      });
-    },
-    async encode(body) {
-      const payloads = parsePayloads(body);
-      return JSON.stringify({
-        payloads: await Promise.all(payloads.map(async ({ payload }) => toJson(await encodePayload(codecs, payload)))),
-      });
-    },
+    decode: (body: string) => convert(body, async ({ json, payload }) => (await decodePayload(codecs, payload)) ?? json),
+    encode: (body: string) => convert(body, async ({ payload }) => toJson(await encodePayload(codecs, payload))),
   };
+}
+
+interface GivenPayload {
+  readonly json: object;
+  readonly payload: Payload;
 }
 
 /** Returns null if the payload isn't encrypted. */
@@ -73,7 +65,7 @@ async function encodePayload(codecs: readonly PayloadCodec[], { metadata, data }
   return payload;
 }
 
-function parsePayloads(body: string): { json: object; payload: Payload }[] {
+function parsePayloads(body: string): GivenPayload[] {
   const value = parseJson(body);
   if (!isObject(value) || !Array.isArray(value.payloads)) throw new BadPayloadsError('the body must be JSON like {"payloads": [...]}');
   return value.payloads.map((json: unknown, index) => {

@@ -1,5 +1,5 @@
 /** Renders the codec server's pages, which are plain HTML without scripts. */
-import { createHash } from 'node:crypto';
+import { sha256 } from '../core/sha256.ts';
 import { formatTime } from '../core/time.ts';
 
 const style =
@@ -13,7 +13,7 @@ const style =
 export const pageHeaders = {
   'content-type': 'text/html; charset=utf-8',
   'cache-control': 'no-store',
-  'content-security-policy': `default-src 'none'; style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`,
+  'content-security-policy': `default-src 'none'; style-src 'sha256-${sha256(style).toString('base64')}'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`,
   'cross-origin-opener-policy': 'same-origin',
   'referrer-policy': 'same-origin',
   'x-content-type-options': 'nosniff',

@@ -1,6 +1,7 @@
 /** Checks admin tokens, and limits the number of failures per address. */
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { timingSafeEqual } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import { sha256 } from '../core/sha256.ts';
 import type { Clock } from '../core/time.ts';
 
 export type TokenCheck = 'valid' | 'invalid' | 'limited';
@@ -19,11 +20,11 @@ const maxAddresses = 10_000;
  * reverse proxy have the same address.
  */
 export function createTokenCheck(adminTokens: readonly string[], clock: Clock): (token: string, address: string) => TokenCheck {
-  const expected = adminTokens.map(hash);
+  const expected = adminTokens.map(sha256);
   const failures = new LRUCache<string, { readonly since: number; readonly count: number }>({ max: maxAddresses });
   return (token, address) => {
     // Compare hashes, so that the timing doesn't reveal the token's length or content.
-    const given = hash(token);
+    const given = sha256(token);
     if (expected.filter((each) => timingSafeEqual(given, each)).length > 0) return 'valid';
     const now = clock.now();
     const recorded = failures.get(address);
@@ -32,8 +33,4 @@ export function createTokenCheck(adminTokens: readonly string[], clock: Clock): 
     failures.set(address, { since: recent.since, count: recent.count + 1 });
     return 'invalid';
   };
-}
-
-function hash(token: string): Buffer {
-  return createHash('sha256').update(token).digest();
 }

@@ -34,19 +34,13 @@ export interface McpEndpointDeps {
   readonly logger: Logger;
 }
 
-export interface McpEndpoint {
-  serve(request: IncomingMessage, response: ServerResponse): Promise<void>;
-  /** Sends the metadata of the protected resource (RFC 9728), for which no token is needed. */
-  sendMetadata(request: IncomingMessage, response: ServerResponse): Promise<void>;
-  /** Waits for running tool calls, and then ends all open streams. Later requests fail. */
-  close(): Promise<void>;
-}
+export type McpEndpoint = ReturnType<typeof createMcpEndpoint>;
 
 const maxMessageBytes = 1024 * 1024;
 const closeTimeoutMs = 5_000;
 const jsonRpc = { parseError: -32_700, invalidRequest: -32_600, refused: -32_000 } as const;
 
-export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, logger }: McpEndpointDeps): McpEndpoint {
+export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, logger }: McpEndpointDeps) {
   const waitSeconds = createRateLimit();
   const running = new Set<Promise<void>>();
   const handler = createMcpHandler(({ authInfo }) => createMcpServer(tools, { access: accessOf(authInfo), projectsOf, logger }), {
@@ -81,7 +75,7 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, 
   };
 
   return {
-    async serve(request, response) {
+    async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
       const foreign = findForeignHost(resource(), request.headers);
       if (foreign !== null) return sendRpcError(response, 403, jsonRpc.refused, foreign);
       const auth = await mapDatabaseErrors(() => authenticate(request, response, describeResource(resource(), request.headers)));
@@ -107,7 +101,8 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, 
       if (!isListening(body)) running.add(handled);
       await handled.finally(() => running.delete(handled));
     },
-    async sendMetadata(request, response) {
+    /** Sends the metadata of the protected resource (RFC 9728), for which no token is needed. */
+    async sendMetadata(request: IncomingMessage, response: ServerResponse): Promise<void> {
       if (findForeignHost(resource(), { host: request.headers.host }) !== null)
         return sendRpcError(response, 403, jsonRpc.refused, 'Invalid Host');
       response.setHeader('access-control-allow-origin', '*');
@@ -121,7 +116,8 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, 
       }
       sendJson(response, 200, describeResource(resource(), request.headers).metadata);
     },
-    async close() {
+    /** Waits for running tool calls, and then ends all open streams. Later requests fail. */
+    async close(): Promise<void> {
       await withTimeout(Promise.allSettled(running), closeTimeoutMs, () => []);
       await handler.close();
     },

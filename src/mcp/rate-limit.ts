@@ -8,13 +8,13 @@ const requestsPerMinute = 120;
  * Returns a function that counts a request. The result is null if the request is allowed, or the number of seconds to
  * wait.
  */
-export function createRateLimit(limit: number = requestsPerMinute): (personId: string, now: number) => number | null {
+export function createRateLimit(): (personId: string, now: number) => number | null {
   const counts = new LRUCache<string, { start: number; requests: number }>({ max: 10_000 });
   return (personId, now) => {
     const { start, end } = minuteAt(now);
     const current = counts.get(personId);
     const requests = current?.start === start ? current.requests + 1 : 1;
     counts.set(personId, { start, requests });
-    return requests > limit ? Math.ceil((end - now) / 1_000) : null;
+    return requests > requestsPerMinute ? Math.ceil((end - now) / 1_000) : null;
   };
 }

@@ -41,6 +41,17 @@ const settingsInput = z
   })
   .partial();
 
+const deletionSchema = z.object({
+  effective_at: time
+    .nullable()
+    .describe('The first daily cleanup after this time deletes conversations. Null if the period is already in effect.'),
+  conversations: count.describe('How many conversations that cleanup deletes. The count stops at 10,000.'),
+  closed_memories: count.describe('How many corrected or removed memories it deletes. The count stops at 10,000.'),
+  first_affected_date: z.string().nullable().describe('The UTC date of the first deletion. Null if no conversation is stored.'),
+});
+
+type DeletionJson = z.output<typeof deletionSchema>;
+
 export function createMemorySettingsTools(deps: MemorySettingsToolDeps): readonly AnyTool[] {
   return [
     defineTool({
@@ -69,17 +80,7 @@ export function createMemorySettingsTools(deps: MemorySettingsToolDeps): readonl
       input: settingsInput,
       output: z.object({
         settings,
-        deletion: z
-          .object({
-            effective_at: time
-              .nullable()
-              .describe('The first daily cleanup after this time deletes conversations. Null if the period is already in effect.'),
-            conversations: count.describe('How many conversations that cleanup deletes. The count stops at 10,000.'),
-            closed_memories: count.describe('How many corrected or removed memories it deletes. The count stops at 10,000.'),
-            first_affected_date: z.string().nullable().describe('The UTC date of the first deletion. Null if no conversation is stored.'),
-          })
-          .nullable()
-          .describe('Null if the change does not delete more than before.'),
+        deletion: deletionSchema.nullable().describe('Null if the change does not delete more than before.'),
       }),
       async run(input, { access, project }) {
         const change = await deps.changeSettings(access, project.projectId, input);
@@ -110,13 +111,6 @@ function findStart({ previous, settings: current }: MemorySettingsChange): Delet
     return isNew ? { rule: pending, effectiveAt: pending.effective_at } : null;
   }
   return days !== null && deletesMore(current, previous) ? { rule: { ...current, delete_conversations_after_days: days } } : null;
-}
-
-interface DeletionJson {
-  readonly effective_at: string | null;
-  readonly conversations: number;
-  readonly closed_memories: number;
-  readonly first_affected_date: string | null;
 }
 
 function toDeletionJson(
