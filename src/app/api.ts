@@ -25,6 +25,7 @@ import { findCall } from '../usage/call-rows.ts';
 import { countRefused, findRefused, listRefused } from '../usage/refusals/read-refusals.ts';
 import type { Reprice } from '../usage/reprice.ts';
 import { buildStatusReport, type StatusReport } from '../usage/status.ts';
+import type { AppBase } from './base.ts';
 import type { ConsoleDeps } from './console-deps.ts';
 import { getDeploymentUsage } from './deployment-usage.ts';
 import { readEndUser } from './end-users.ts';
@@ -38,7 +39,7 @@ import { createWorkReader } from './waiting-work.ts';
  * The API needs nearly all dependencies of the console, so we start from those and leave out what `createApi` creates
  * itself.
  */
-interface ApiDeps extends Omit<ConsoleDeps, 'eraseSubject' | 'readStored' | 'getStatus'> {
+interface ApiDeps extends AppBase, Omit<ConsoleDeps, 'eraseSubject' | 'readStored' | 'getStatus'> {
   readonly reprice: Reprice;
   readonly readUsage: ReturnType<typeof createUsageReader>;
   readonly knownPrompts: KnownPrompts;
@@ -157,7 +158,7 @@ export function createApi(deps: ApiDeps): Api {
         importModels: activeModels.import,
       },
       erasures: erasures.routes,
-      ...{ health, version: readVersion(), readWork: createWorkReader({ ...deps, dataDir: snapshot().config.server.dataDir }) },
+      ...{ health, version: readVersion(), readWork: createWorkReader(deps) },
       getUsage,
       getDeploymentUsage: () => readStored(() => getDeploymentUsage({ database, projects, clock })),
       // Wait until all active prices are in the price history, because repricing only uses prices from there.

@@ -17,20 +17,20 @@ import { closeServer, endKeptAliveConnections, listenForMany, listenOn, trackUnu
 import { createHealthServer } from '../http/server.ts';
 import type { JournalFileSystem } from '../journal/file-system.ts';
 import { defaultLivenessTimeoutMs } from '../journal/heartbeat.ts';
-import { createKeyring, type Keyring } from '../keys/keyring.ts';
+import { createKeyring } from '../keys/keyring.ts';
 import { createKnownPrompts } from '../memory/conversations/known-prompts.ts';
 import { reenqueueEmbeddings } from '../memory/triggers/embedding-runs.ts';
 import type { Logger } from '../observability/logger.ts';
 import { createCallMetrics } from '../observability/metrics/call-metrics.ts';
-import { type MetricFamily, renderFamilies } from '../observability/metrics/families.ts';
+import { renderFamilies } from '../observability/metrics/families.ts';
 import { createAudit } from '../people/audit.ts';
 import { createPeople } from '../people/people.ts';
-import { createResponseCache, type ResponseCache } from '../pipeline/cache/response-cache.ts';
+import { createResponseCache } from '../pipeline/cache/response-cache.ts';
 import { createUsageEstimates } from '../pipeline/call/usage-estimates.ts';
 import { createEmbedder } from '../pipeline/internal/embedder.ts';
 import { createMemoryModel } from '../pipeline/internal/memory-model.ts';
 import { createReranker } from '../pipeline/internal/reranker.ts';
-import { createProjects, type Projects } from '../projects/projects.ts';
+import { createProjects } from '../projects/projects.ts';
 import type { Catalog } from '../routing/catalog.ts';
 import { createPoolState } from '../routing/pools.ts';
 import { createSharedBreakers } from '../routing/shared-breakers.ts';
@@ -46,7 +46,7 @@ import { createCallHandler, createCurrentPlanner, createTokenCounter } from './c
 import { createCallRecording } from './call-recording.ts';
 import { createCurrentConfig, listIdentities } from './config-snapshot.ts';
 import { createErasures } from './erasures.ts';
-import { createFirstAccess, type FirstAccess } from './first-access.ts';
+import { createFirstAccess } from './first-access.ts';
 import { createLearning, signalWaitingBatches } from './learning.ts';
 import { createMediaHandlers } from './media.ts';
 import { createMemory } from './memory.ts';
@@ -86,42 +86,14 @@ export interface AppOptions {
   readonly graceMs?: number;
 }
 
-export interface App extends FirstAccess {
-  readonly keyring: Keyring;
-  readonly projects: Projects;
-  readonly responseCache: ResponseCache;
-  /** Starts accepting calls. Returns the URL. `isInCluster` is true in a worker of a Node cluster. */
-  listen(host: string, port: number, isInCluster?: boolean): Promise<string>;
-  /**
-   * Connects to Temporal in the background. `onReady` receives the URL of Temporal's web UI, or null if there's no dev
-   * server.
-   */
-  startDurable(onReady?: (uiUrl: string | null) => void): Durable;
-  /** Uses a new configuration for all new calls. Returns false if a later reload has overtaken this one. */
-  reload(config: Config): Promise<boolean>;
-  /** Starts to compute vectors that have been waiting for the local embedder. This happens in the background. */
-  takeUpEmbeddings(): void;
-  /**
-   * Makes `/readyz` fail and closes each connection after its next response, so that clients and load balancers move
-   * on. Calls are still served until `close`.
-   */
-  announceStop(): void;
-  collectMetrics(): Promise<readonly MetricFamily[]>;
-  /** Returns the metrics of all processes on the port, in Prometheus's text format. */
-  readMetrics(): Promise<string>;
-  /**
-   * Rejects new calls and waits for running ones until the stop timeout. Then it aborts and settles the remaining
-   * calls, stops durable work and flushes the journal.
-   */
-  close(): Promise<void>;
-}
+export type App = Awaited<ReturnType<typeof createApp>>;
 
 /** How long a start waits for the credentials of cloud identities. The first calls would fail without them. */
 const firstCredentialMs = 5_000;
 /** How long aborted calls have to settle and to send their error. */
 const abortTimeoutMs = 2_000;
 
-export async function createApp(options: AppOptions): Promise<App> {
+export async function createApp(options: AppOptions) {
   const {
     role,
     database,
@@ -161,17 +133,8 @@ export async function createApp(options: AppOptions): Promise<App> {
   const reports = createUsageReports({ database: statusDatabase, clock });
 
   const knownPrompts = createKnownPrompts();
-  const callRecording = await createCallRecording({
-    snapshot,
-    database,
-    admissionDatabase,
-    knownPrompts,
-    dataDir,
-    journalFiles,
-    turnBatch,
-    clock,
-    logger,
-  });
+  const base = { snapshot, database, dataDir, clock, logger };
+  const callRecording = await createCallRecording({ ...base, admissionDatabase, knownPrompts, journalFiles, turnBatch });
   const { admission } = callRecording;
   const callMetrics = createCallMetrics({
     isProvider: (name) => snapshot().catalog.served.has(name),
@@ -204,21 +167,17 @@ export async function createApp(options: AppOptions): Promise<App> {
     },
   });
   const memory = createMemory({
-    database,
-    clock,
-    logger,
+    ...base,
     recallDeadlineMs: () => snapshot().config.memory.recallDeadlineMs,
     embedder,
     reranker: createReranker({ handleCall: handleInternal, catalog, clock }),
     findProject: projects.get,
   });
   const learning = createLearning({
-    database,
-    clock,
+    ...base,
     model: createMemoryModel({ handleCall: handleInternal, planner, catalog, findProject: projects.get, clock }),
     retry: () => snapshot().config.memory.retry,
     uiUrl: () => readUiUrl(snapshot().config.temporal, dataDir),
-    logger,
   });
   const media = createMediaHandlers({ ...callDeps, recordRefusal: callRecording.refusals.record, snapshot, database });
   let durable: Durable | null = null;
@@ -228,7 +187,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     if (!durable) throw new Error('durable work has not been started');
     return durable.deleteRuns(workflowId, recordRuns);
   };
-  const erasures = createErasures({ database, dataDir, callRecording, responseCache, deleteRuns, logger });
+  const erasures = createErasures({ ...base, callRecording, responseCache, deleteRuns });
   const bodyMemory = createBodyMemory(snapshot().config.server.bodyMemoryBytes);
   const health = createReadiness({
     isWorker: role === 'worker',
@@ -253,8 +212,8 @@ export async function createApp(options: AppOptions): Promise<App> {
           closeStreams: async () => undefined,
         }
       : (await import('./api.ts')).createApi({
-          database,
-          snapshot,
+          ...base,
+          ...errorReports,
           activeModels,
           keyring,
           people,
@@ -279,25 +238,10 @@ export async function createApp(options: AppOptions): Promise<App> {
           bodyMemory,
           readMetrics,
           turnBatch,
-          clock,
-          ...errorReports,
         });
   const metrics = createMetrics({
-    ...{
-      snapshot,
-      callRecording,
-      keyring,
-      breakers,
-      pools,
-      contentWaits,
-      responseCache,
-      httpClient,
-      bodyMemory,
-      database,
-      dataDir,
-      logger,
-      identities,
-    },
+    ...base,
+    ...{ callRecording, keyring, breakers, pools, contentWaits, responseCache, httpClient, bodyMemory, identities },
     calls: callMetrics,
     durable: () => durable,
     isLocalEmbedderReady: () => (snapshot().config.localEmbedder.models.length > 0 ? isLocalEmbedderReady() : null),
@@ -309,7 +253,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const cacheWarmer =
     role === 'worker' || database.kind === 'embedded'
       ? null
-      : createCacheWarmer({ database, keyring, projects, memorySettings: memory.settings, clock, logger });
+      : createCacheWarmer({ ...base, keyring, projects, memorySettings: memory.settings });
 
   const closeUnusedConnections = trackUnusedConnections(server);
 
@@ -330,32 +274,36 @@ export async function createApp(options: AppOptions): Promise<App> {
     keyring,
     projects,
     responseCache,
-    listen: (host, port, isInCluster = false) => (isInCluster ? listenOn : listenForMany)(server, host, port),
+    /** Starts accepting calls. Returns the URL. `isInCluster` is true in a worker of a Node cluster. */
+    listen: (host: string, port: number, isInCluster = false): Promise<string> =>
+      (isInCluster ? listenOn : listenForMany)(server, host, port),
     ...createFirstAccess({ projects, keyring, people }),
-    startDurable(onReady) {
+    /**
+     * Connects to Temporal in the background. `onReady` receives the URL of Temporal's web UI, or null if there's no dev
+     * server.
+     */
+    startDurable(onReady?: (uiUrl: string | null) => void): Durable {
       durable ??= !durableWork
         ? durableOff
         : durableWork.startDurableWork({
-            snapshot,
+            ...base,
             role: role === 'serve' ? 'client' : 'worker',
             environment,
-            dataDir,
-            database,
-            clock,
             memory,
             erasures: erasures.activities,
             learning,
             videos: media.activities,
             interceptActivities,
-            logger,
             graceMs,
             onReady: (ready) => onReady?.(ready.uiUrl()),
           });
       return durable;
     },
     collectMetrics: metrics.collect,
+    /** Returns the metrics of all processes on the port, in Prometheus's text format. */
     readMetrics,
-    async reload(next) {
+    /** Uses a new configuration for all new calls. Returns false if a later reload has overtaken this one. */
+    async reload(next: Config): Promise<boolean> {
       reloads += 1;
       const reload = reloads;
       // Keep the current configuration until the new identities have their first credentials.
@@ -368,16 +316,25 @@ export async function createApp(options: AppOptions): Promise<App> {
       signalWaitingBatches(database, logger, null);
       return true;
     },
-    takeUpEmbeddings() {
+    /** Starts to compute vectors that have been waiting for the local embedder. This happens in the background. */
+    takeUpEmbeddings(): void {
       reenqueueEmbeddings(database, memory.embeddingModelOf).catch((err: unknown) =>
         logger.warn({ err }, 'failed to start embedding runs'),
       );
     },
-    announceStop() {
+    /**
+     * Makes `/readyz` fail and closes each connection after its next response, so that clients and load balancers move
+     * on. Calls are still served until `close`.
+     */
+    announceStop(): void {
       isStopping = true;
       endKeptAliveConnections(server);
     },
-    async close() {
+    /**
+     * Rejects new calls and waits for running ones until the stop timeout. Then it aborts and settles the remaining
+     * calls, stops durable work and flushes the journal.
+     */
+    async close(): Promise<void> {
       const deadline = performance.now() + graceMs;
       const timeouts = { drainTimeoutMs: graceMs, onDrainTimeout: httpClient.abort, abortTimeoutMs };
       const serverClosed = closeServer(server, { closeUnusedConnections, ...timeouts });

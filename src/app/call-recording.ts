@@ -8,7 +8,6 @@ import { createAdmission } from '../ceilings/admission.ts';
 import { revokeLeases } from '../ceilings/lease-store.ts';
 import { createBackgroundLoop } from '../core/background-loop.ts';
 import { tokenCost, unitsCost } from '../core/cost.ts';
-import type { Clock } from '../core/time.ts';
 import type { TurnBatch } from '../core/turn-batch.ts';
 import type { Database } from '../db/database.ts';
 import type { LeaseRouteDeps } from '../http/routes/provision/lease-routes.ts';
@@ -24,11 +23,10 @@ import { readLargePrompts } from '../memory/conversations/large-texts.ts';
 import { findRetentionPeriods } from '../memory/erasure/retention.ts';
 import { isAnyErased } from '../memory/erasure/tombstones.ts';
 import { createCredentialMasker } from '../memory/text/credential-masker.ts';
-import type { Logger } from '../observability/logger.ts';
 import { ensurePartitions } from '../usage/partitions.ts';
 import { createRefusalRecorder } from '../usage/refusals/recorder.ts';
 import { createRollupUpkeep } from '../usage/rollups/upkeep.ts';
-import type { ConfigSnapshot } from './config-snapshot.ts';
+import type { AppBase } from './base.ts';
 import { createStoreBatch } from './store-batch.ts';
 
 export type CallRecording = Awaited<ReturnType<typeof createCallRecording>>;
@@ -41,17 +39,12 @@ const serverDrainIntervalMs = 1_000;
 /** The embedded database blocks the event loop, so keep batches small. */
 const embeddedDrainIntervalMs = 100;
 
-interface CallRecordingDeps {
-  readonly snapshot: () => ConfigSnapshot;
-  readonly database: Database;
+interface CallRecordingDeps extends AppBase {
   /** Separate connections, so that admission doesn't queue behind other statements. */
   readonly admissionDatabase: Database;
   readonly knownPrompts: KnownPrompts;
-  readonly dataDir: string;
   readonly journalFiles: JournalFileSystem | undefined;
   readonly turnBatch: TurnBatch;
-  readonly clock: Clock;
-  readonly logger: Logger;
 }
 
 export async function createCallRecording(deps: CallRecordingDeps) {

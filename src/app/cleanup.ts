@@ -5,25 +5,20 @@
 import type { CleanupStep } from '../../activities/cleanup.ts';
 import { deleteExpiredBatch } from '../ceilings/expired-counters.ts';
 import type { Config } from '../config/config.ts';
-import type { Clock } from '../core/time.ts';
-import type { Database } from '../db/database.ts';
 import { createPromptConverter } from '../memory/conversations/convert-prompts.ts';
 import { createRetention, findRetentionPeriods } from '../memory/erasure/retention.ts';
 import { reindexOutdated } from '../memory/indexing/reindex.ts';
 import { buildVectorIndex } from '../memory/indexing/vector-indexes.ts';
 import { refreshAllWordStatistics } from '../memory/indexing/word-statistics.ts';
-import type { Logger } from '../observability/logger.ts';
 import { deleteExpiredSignIns } from '../people/delete-expired.ts';
 import { deleteExpiredRuleHits } from '../projects/rule-hits.ts';
 import { deleteUndeliverableRows } from '../temporal/outbox/outbox-rows.ts';
 import { deleteExpiredErrors } from '../usage/attempt-errors.ts';
 import { deleteExpiredRefusals } from '../usage/refusals/store-refusals.ts';
 import { deleteExpiredVideos } from '../videos/delete-expired.ts';
+import type { AppBase } from './base.ts';
 
-export interface CleanupDeps {
-  readonly database: Database;
-  readonly clock: Clock;
-  readonly logger: Logger;
+export interface CleanupDeps extends Pick<AppBase, 'database' | 'clock' | 'logger'> {
   readonly periods: () => Pick<Config, 'errorRetentionMs' | 'refusedCallRetentionMs'>;
 }
 

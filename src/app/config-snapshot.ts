@@ -1,12 +1,12 @@
 /** An immutable snapshot of the configuration and everything derived from it. A reload replaces it as a whole. */
 import { parseImportedRows } from '../config/catalog.ts';
-import type { CatalogRow, Config, ProviderConfig } from '../config/config.ts';
+import type { Config, ProviderConfig } from '../config/config.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
 import { buildCatalog, toPrice } from '../routing/catalog.ts';
 import { memberKey } from '../routing/pools.ts';
-import { type ActiveModels, createActiveModels } from '../usage/prices/active-models.ts';
+import { createActiveModels } from '../usage/prices/active-models.ts';
 import type { Identities, IdentitySource } from '../vendors/identity/identities.ts';
 import { buildMediaProviders } from '../vendors/media.ts';
 import { buildProviders } from '../vendors/registry.ts';
@@ -21,15 +21,8 @@ interface CurrentConfigOptions {
   readonly logger: Logger;
 }
 
-export interface CurrentConfig {
-  snapshot(): ConfigSnapshot;
-  /** The active models, both configured and imported. Starting and stopping this is up to the caller. */
-  readonly activeModels: ActiveModels<CatalogRow>;
-  replace(config: Config): void;
-}
-
 /** Holds the current snapshot. `replace` creates a new one, and so does a change to imported models. */
-export function createCurrentConfig({ config, identities, database, clock, logger }: CurrentConfigOptions): CurrentConfig {
+export function createCurrentConfig({ config, identities, database, clock, logger }: CurrentConfigOptions) {
   let current = createSnapshot(config, identities, 0);
   const activeModels = createActiveModels({
     database,
@@ -43,9 +36,10 @@ export function createCurrentConfig({ config, identities, database, clock, logge
     },
   });
   return {
-    snapshot: () => current,
+    snapshot: (): ConfigSnapshot => current,
+    /** The active models, both configured and imported. Starting and stopping this is up to the caller. */
     activeModels,
-    replace(next) {
+    replace(next: Config): void {
       current = createSnapshot(next, identities, current.revision + 1);
       activeModels.reconfigure(next.models);
     },

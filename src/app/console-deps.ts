@@ -1,11 +1,8 @@
 import type { ReadCounters } from '../ceilings/counter-usage.ts';
 import type { CatalogRow } from '../config/config.ts';
 import type { Caller } from '../core/call.ts';
-import type { Clock } from '../core/time.ts';
-import type { Database } from '../db/database.ts';
 import type { Breakers } from '../failover/breaker.ts';
 import type { Keyring } from '../keys/keyring.ts';
-import type { Logger } from '../observability/logger.ts';
 import type { Audit } from '../people/audit.ts';
 import type { People } from '../people/people.ts';
 import type { HandleCall } from '../pipeline/call/handle-call.ts';
@@ -15,15 +12,14 @@ import type { ReadBreakers } from '../routing/shared-breakers.ts';
 import type { ActiveModels } from '../usage/prices/active-models.ts';
 import type { UsageReports } from '../usage/reports.ts';
 import type { StatusReport } from '../usage/status.ts';
+import type { AppBase } from './base.ts';
 import type { CallRecording } from './call-recording.ts';
-import type { ConfigSnapshot } from './config-snapshot.ts';
 import type { Erasures } from './erasures.ts';
 import type { Learning } from './learning.ts';
 import type { EraseSubject, Memory } from './memory.ts';
 
 /** The dependencies of all console areas, from which each area picks what it uses. */
-export interface ConsoleDeps {
-  readonly snapshot: () => ConfigSnapshot;
+export interface ConsoleDeps extends Omit<AppBase, 'dataDir'> {
   readonly readCounters: ReadCounters;
   readonly people: People;
   readonly audit: Audit;
@@ -42,8 +38,5 @@ export interface ConsoleDeps {
   readonly handleCall: HandleCall;
   /** Runs a query after this process has stored its calls, so that people see the calls that they've just made. */
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
-  readonly database: Database;
   readonly getStatus: (caller: Caller) => Promise<StatusReport>;
-  readonly clock: Clock;
-  readonly logger: Logger;
 }

@@ -1,15 +1,13 @@
 /** Reads the usage of all projects in the current calendar month (UTC), for `GET /provision/usage`. */
 import { toUsd } from '../core/cost.ts';
-import { type Clock, formatTime, monthAt } from '../core/time.ts';
-import type { Database } from '../db/database.ts';
+import { formatTime, monthAt } from '../core/time.ts';
 import { readKeyRecords } from '../keys/key-store.ts';
 import type { Projects } from '../projects/projects.ts';
 import { type DeploymentFigures, noDeploymentFigures, readDeploymentFigures } from '../usage/analytics/deployment-figures.ts';
+import type { AppBase } from './base.ts';
 
-interface DeploymentUsageDeps {
-  readonly database: Database;
+interface DeploymentUsageDeps extends Pick<AppBase, 'database' | 'clock'> {
   readonly projects: Pick<Projects, 'list'>;
-  readonly clock: Clock;
 }
 
 /** Limits both the keys and the models in the report, starting with the most expensive ones. */
@@ -24,14 +22,8 @@ export async function getDeploymentUsage({ database, projects, clock }: Deployme
     readDeploymentFigures(database, { ...request, scope: 'key' }),
     readDeploymentFigures(database, { ...request, scope: 'model' }),
   ]);
-  const keys = new Map(
-    (
-      await readKeyRecords(
-        database,
-        byKey.flatMap(({ name }) => name ?? []),
-      )
-    ).map((key) => [key.id, key]),
-  );
+  const keyIds = byKey.flatMap(({ name }) => name ?? []);
+  const keys = new Map((await readKeyRecords(database, keyIds)).map((key) => [key.id, key]));
   const slugs = new Map(all.map(({ id, slug }) => [id, slug]));
   const toSums = ({ costNanos, calls, errors, unpriced }: DeploymentFigures) => ({
     cost: toUsd(Number(costNanos)),

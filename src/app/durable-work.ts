@@ -4,34 +4,27 @@ import type { Activities } from '../../workflows/contract.ts';
 import { cacheDirectory } from '../config/cache-directory.ts';
 import type { Environment } from '../config/environment.ts';
 import { readTemporalConnection } from '../config/temporal-settings.ts';
-import type { Clock } from '../core/time.ts';
 import { reenqueueIdleTimers } from '../memory/conversations/idle-timer.ts';
 import { reenqueueErasures } from '../memory/erasure/erasure-steps.ts';
 import { reenqueueEmbeddings } from '../memory/triggers/embedding-runs.ts';
 import { reenqueueLearning } from '../memory/triggers/learning-triggers.ts';
 import { type Durable, type DurableOptions, startDurable } from '../temporal/durable.ts';
-import { loadWorkerSdk as importWorkerSdk } from '../temporal/worker/temporal-worker.ts';
 import { reenqueueVideoPolls } from '../videos/videos.ts';
+import type { AppBase } from './base.ts';
 import { createCleanupSteps } from './cleanup.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
 import type { Learning } from './learning.ts';
 import type { Memory } from './memory.ts';
 
-interface DurableWorkDeps
-  extends Pick<DurableOptions, 'role' | 'dataDir' | 'database' | 'logger' | 'graceMs' | 'onReady'>,
-    Pick<ActivityDeps, 'erasures' | 'videos'> {
-  readonly snapshot: () => ConfigSnapshot;
+interface DurableWorkDeps extends AppBase, Pick<DurableOptions, 'role' | 'graceMs' | 'onReady'>, Pick<ActivityDeps, 'erasures' | 'videos'> {
   readonly environment: Environment;
-  readonly clock: Clock;
   readonly memory: Memory;
   readonly learning: Pick<Learning, 'activities' | 'batchRuns'>;
   readonly interceptActivities: (activities: Activities) => Activities;
 }
 
 /** Loads the worker part of Temporal's SDK, which is half of what a worker process loads. */
-export async function loadWorkerSdk(): Promise<void> {
-  await importWorkerSdk();
-}
+export { loadWorkerSdk } from '../temporal/worker/temporal-worker.ts';
 
 /** Returns a function that returns the current payload keys, because a reload can change them. */
 function createPayloadKeys(snapshot: () => ConfigSnapshot): () => readonly Uint8Array[] {

@@ -2,24 +2,20 @@
  * Connects erasures to the modules that store data of subjects: a listener that clears the caches of this process, the
  * activities of the erasure workflow, and the API's routes.
  */
-import type { Database } from '../db/database.ts';
 import type { ErasureReports } from '../http/routes/provision/report-routes.ts';
 import { deleteQuarantined } from '../journal/quarantine.ts';
 import { createErasureListener } from '../memory/erasure/erasure-listener.ts';
 import { findErasure, listErasures } from '../memory/erasure/erasure-report.ts';
 import { createErasureSteps } from '../memory/erasure/erasure-steps.ts';
-import type { Logger } from '../observability/logger.ts';
 import type { ResponseCache } from '../pipeline/cache/response-cache.ts';
 import type { Durable } from '../temporal/durable.ts';
+import type { AppBase } from './base.ts';
 import type { CallRecording } from './call-recording.ts';
 
-interface ErasureDeps {
-  readonly database: Database;
-  readonly dataDir: string;
+interface ErasureDeps extends Pick<AppBase, 'database' | 'dataDir' | 'logger'> {
   readonly callRecording: CallRecording;
   readonly responseCache: ResponseCache;
   readonly deleteRuns: Durable['deleteRuns'];
-  readonly logger: Logger;
 }
 
 export type Erasures = ReturnType<typeof createErasures>;

@@ -9,26 +9,21 @@ import type { Projects } from '../projects/projects.ts';
 /** A sign-in link, or the command that prints one if our output may end up in a log. */
 export type FirstSignIn = { readonly kind: 'link'; readonly url: string } | { readonly kind: 'command' };
 
-export interface FirstAccess {
-  /**
-   * Creates the `default` project with a key and returns the key's secret. Returns null if there already is a project.
-   */
-  issueFirstKey(): Promise<string | null>;
-  /**
-   * Returns a sign-in link for the first person, or the command that prints one if `mayShowLink` is false. Returns null
-   * if somebody already has an account.
-   */
-  prepareFirstSignIn(options: { origin: string; mayShowLink: boolean }): Promise<FirstSignIn | null>;
-}
-
-export function createFirstAccess({ projects, keyring, people }: { projects: Projects; keyring: Keyring; people: People }): FirstAccess {
+export function createFirstAccess({ projects, keyring, people }: { projects: Projects; keyring: Keyring; people: People }) {
   return {
-    async issueFirstKey() {
+    /**
+     * Creates the `default` project with a key and returns the key's secret. Returns null if there already is a project.
+     */
+    async issueFirstKey(): Promise<string | null> {
       if ((await projects.list()).length > 0) return null;
-      const { project } = await projects.ensureDefault('default');
+      const { project } = await projects.put('default', {});
       return (await keyring.issue(project.id, { name: 'first key' })).secret;
     },
-    async prepareFirstSignIn({ origin, mayShowLink }) {
+    /**
+     * Returns a sign-in link for the first person, or the command that prints one if `mayShowLink` is false. Returns null
+     * if somebody already has an account.
+     */
+    async prepareFirstSignIn({ origin, mayShowLink }: { origin: string; mayShowLink: boolean }): Promise<FirstSignIn | null> {
       if (!(await people.accounts.isEmpty())) return null;
       return mayShowLink ? { kind: 'link', url: signInLinkUrl(origin, (await people.links.issue(null)).secret) } : { kind: 'command' };
     },

@@ -1,7 +1,6 @@
 /** Connects the activities and routes for learning to the modules that implement them. */
 import type { BackoffPolicy } from '../core/backoff.ts';
 import { isUuid } from '../core/ids.ts';
-import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { type BatchesOptions, createBatches } from '../memory/learning/batches.ts';
 import { createBatchStarter } from '../memory/learning/begin-batch.ts';
@@ -11,16 +10,14 @@ import { closeEndedBatch, findOpenBatches, replayProject } from '../memory/learn
 import { signalAllBatches, signalBatches } from '../memory/triggers/learning-triggers.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { WorkOfRuns } from '../temporal/closed-runs.ts';
+import type { AppBase } from './base.ts';
 
 export type Learning = ReturnType<typeof createLearning>;
 
-interface LearningDeps {
-  readonly database: Database;
-  readonly clock: Clock;
+interface LearningDeps extends Pick<AppBase, 'database' | 'clock' | 'logger'> {
   readonly model: MemoryModel;
   readonly retry: () => BackoffPolicy;
   readonly uiUrl: BatchesOptions['uiUrl'];
-  readonly logger: Logger;
 }
 
 /**

@@ -1,6 +1,5 @@
 /** Connects the media routes and the activity that polls videos to the modules that implement them. */
 import { applyCostAdjustments } from '../ceilings/counter-updates.ts';
-import type { Database } from '../db/database.ts';
 import { createMediaCalls, type MediaDeps } from '../pipeline/media/handle-media-call.ts';
 import { createGenerateImages, type GenerateImages, type MediaRouteDeps } from '../pipeline/media/images.ts';
 import { createSynthesizeSpeech, type SynthesizeSpeech } from '../pipeline/media/speech.ts';
@@ -15,14 +14,12 @@ import type { VendorHttpClient } from '../vendors/http-client.ts';
 import type { MediaProvider } from '../vendors/media.ts';
 import { createVideoVendor } from '../vendors/video.ts';
 import { createVideos } from '../videos/videos.ts';
-import type { ConfigSnapshot } from './config-snapshot.ts';
+import type { AppBase } from './base.ts';
 import { recordRefused } from './record-refused.ts';
 
 export type MediaHandlers = ReturnType<typeof createMediaHandlers>;
 
-interface MediaHandlerDeps extends MediaDeps {
-  readonly snapshot: () => ConfigSnapshot;
-  readonly database: Database;
+interface MediaHandlerDeps extends MediaDeps, Pick<AppBase, 'snapshot' | 'database'> {
   readonly httpClient: VendorHttpClient;
   readonly recordRefusal: RecordRefusal;
 }

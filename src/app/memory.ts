@@ -1,7 +1,5 @@
 /** Creates the parts of the memory module, and connects its routes to them. */
 import type { Caller } from '../core/call.ts';
-import type { Clock } from '../core/time.ts';
-import type { Database } from '../db/database.ts';
 import type { FindCaller } from '../http/authenticate.ts';
 import type { BodyMemory } from '../http/body-memory.ts';
 import { mapDatabaseErrors } from '../http/database-errors.ts';
@@ -20,18 +18,15 @@ import { createWakeUp } from '../memory/recall/wake-up.ts';
 import { createMemorySettings } from '../memory/records/settings.ts';
 import { createGraph } from '../memory/search/graph.ts';
 import { createSearch, type EmbedText, type SearchRequest, type SearchResult } from '../memory/search/search.ts';
-import type { Logger } from '../observability/logger.ts';
 import { backgroundCaller, type MemoryProject } from '../pipeline/call/internal-call.ts';
 import { type Embedder, isTextRejected } from '../pipeline/internal/embedder.ts';
 import type { Reranker } from '../pipeline/internal/reranker.ts';
+import type { AppBase } from './base.ts';
 import type { Learning } from './learning.ts';
 
 export type Memory = ReturnType<typeof createMemory>;
 
-interface MemoryDeps {
-  readonly database: Database;
-  readonly clock: Clock;
-  readonly logger: Logger;
+interface MemoryDeps extends Pick<AppBase, 'database' | 'clock' | 'logger'> {
   readonly embedder: Embedder;
   readonly reranker: Reranker;
   readonly findProject: (projectId: string) => Promise<MemoryProject>;
@@ -143,14 +138,8 @@ interface MemoryApiDeps {
   readonly readStored: <Result>(query: () => Promise<Result>, projectId: string) => Promise<Result>;
 }
 
-export function createMemoryRouteDeps({
-  findCaller,
-  bodyMemory,
-  memory,
-  remember,
-  eraseSubject,
-  readStored,
-}: MemoryApiDeps): MemoryRouteDeps {
+export function createMemoryRouteDeps(deps: MemoryApiDeps): MemoryRouteDeps {
+  const { findCaller, bodyMemory, memory, remember, eraseSubject, readStored } = deps;
   const { episodes, items } = memory;
   return {
     findCaller,

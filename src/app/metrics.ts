@@ -5,7 +5,6 @@ import type { ContentWaits } from '../failover/content-waits.ts';
 import type { BodyMemory } from '../http/body-memory.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { Keyring } from '../keys/keyring.ts';
-import type { Logger } from '../observability/logger.ts';
 import type { CallMetrics } from '../observability/metrics/call-metrics.ts';
 import { metrics } from '../observability/metrics/definitions.ts';
 import { type MetricFamily, type MetricValues, samplesBy, toFamilies } from '../observability/metrics/families.ts';
@@ -16,12 +15,11 @@ import type { PoolState } from '../routing/pools.ts';
 import type { Durable } from '../temporal/durable.ts';
 import type { VendorHttpClient } from '../vendors/http-client.ts';
 import type { Identities } from '../vendors/identity/identities.ts';
+import type { AppBase } from './base.ts';
 import type { CallRecording } from './call-recording.ts';
-import type { ConfigSnapshot } from './config-snapshot.ts';
 import { createStoredMetrics } from './stored-metrics.ts';
 
-interface MetricsDeps {
-  readonly snapshot: () => ConfigSnapshot;
+interface MetricsDeps extends AppBase {
   readonly calls: CallMetrics;
   readonly callRecording: CallRecording;
   readonly keyring: Pick<Keyring, 'countCached'>;
@@ -36,28 +34,20 @@ interface MetricsDeps {
   readonly durable: () => Durable | null;
   /** Null if the local embedder isn't used. */
   readonly isLocalEmbedderReady: () => boolean | null;
-  readonly database: Database;
   /**
    * Separate connections for metrics about stored data, so that they don't slow down anything else. Null if another
    * process exports these metrics.
    */
   readonly stateDatabase: Database | null;
-  readonly dataDir: string;
-  readonly logger: Logger;
 }
 
-export interface Metrics {
-  /** Works even if the database is down. */
-  collect(): Promise<MetricFamily[]>;
-  stop(): void;
-}
-
-export function createMetrics(deps: MetricsDeps): Metrics {
-  const { stateDatabase: database, dataDir, logger } = deps;
+export function createMetrics(deps: MetricsDeps) {
+  const { stateDatabase: database } = deps;
   const processMetrics = createProcessMetrics();
-  const readStored = database && createStoredMetrics({ database, dataDir, idleMs: () => deps.snapshot().config.memory.idleMs, logger });
+  const readStored = database && createStoredMetrics({ ...deps, database });
   return {
-    async collect() {
+    /** Works even if the database is down. */
+    async collect(): Promise<MetricFamily[]> {
       const [ofProcess, stored] = await Promise.all([processMetrics.read(), readStored?.() ?? {}]);
       return toFamilies([deps.calls.read(), readRecording(deps), readVendors(deps), readCache(deps), readState(deps), stored, ofProcess]);
     },

@@ -1,15 +1,12 @@
 /** Finds out which of the console's first steps a project has already completed. */
 import type { ProjectSetup } from '../console/overview/getting-started.ts';
-import type { Database } from '../db/database.ts';
 import { hasMemories } from '../memory/items/has-memories.ts';
 import { backgroundCaller } from '../pipeline/call/internal-call.ts';
 import type { Project } from '../projects/projects.ts';
 import { listChatModels } from '../routing/list-models.ts';
-import type { ConfigSnapshot } from './config-snapshot.ts';
+import type { AppBase } from './base.ts';
 
-interface SetupDeps {
-  readonly database: Database;
-  readonly snapshot: () => ConfigSnapshot;
+interface SetupDeps extends Pick<AppBase, 'database' | 'snapshot'> {
   readonly providersOf: (project: Project) => readonly string[];
 }
 

@@ -27,60 +27,46 @@ export interface ReadinessDeps {
 }
 
 export function createReadiness(deps: ReadinessDeps): HealthDeps {
-  const {
-    isWorker,
-    isStopping,
-    startupBlockers,
-    journal,
-    keyring,
-    admission,
-    bodyMemory,
-    isDatabaseDown,
-    durableWaitReasons,
-    listLeaseholders,
-    identityStates,
-  } = deps;
-
   const journalReasons = (): string[] => {
-    const { obstacle } = journal.state();
+    const { obstacle } = deps.journal.state();
     return obstacle === null ? [] : [`the journal cannot be written: ${obstacle.summary} (${obstacle.detail})`];
   };
 
   /** A worker isn't ready without both the database and Temporal. */
-  const workerReasons = (): string[] => [...(isDatabaseDown() ? ['the database is unavailable'] : []), ...durableWaitReasons()];
+  const workerReasons = (): string[] => [...(deps.isDatabaseDown() ? ['the database is unavailable'] : []), ...deps.durableWaitReasons()];
 
   /** Returns the reasons why every call would currently get a 503. Empty if calls can succeed. */
   const callReasons = async (): Promise<string[]> => [
-    ...((await keyring.canFind()) ? [] : ['virtual keys cannot be read: the database is unavailable and no key is cached']),
-    ...(admission.isRefusing() ? ['ceilings cannot be checked: the database is unavailable and on_budget_store_down is refuse'] : []),
-    ...(bodyMemory.isFull() ? ['too many large requests are being served'] : []),
+    ...((await deps.keyring.canFind()) ? [] : ['virtual keys cannot be read: the database is unavailable and no key is cached']),
+    ...(deps.admission.isRefusing() ? ['ceilings cannot be checked: the database is unavailable and on_budget_store_down is refuse'] : []),
+    ...(deps.bodyMemory.isFull() ? ['too many large requests are being served'] : []),
   ];
 
   return {
     async getNotReadyReasons() {
-      const blockers = startupBlockers();
+      const blockers = deps.startupBlockers();
       return [
-        ...(isStopping() ? ['the process is stopping'] : []),
+        ...(deps.isStopping() ? ['the process is stopping'] : []),
         ...blockers,
         ...journalReasons(),
         // API processes don't become unready for a worker's reasons. Calls don't need durable work, and with cached
         // keys they don't need the database either.
-        ...(isWorker ? workerReasons() : blockers.length > 0 ? [] : await callReasons()),
+        ...(deps.isWorker ? workerReasons() : blockers.length > 0 ? [] : await callReasons()),
       ];
     },
     getDegradations: () => [
-      ...(!isWorker && isDatabaseDown()
+      ...(!deps.isWorker && deps.isDatabaseDown()
         ? ['the database is unavailable: only calls with cached keys are served, and their records stay in the journal']
         : []),
-      ...(isWorker ? [] : durableWaitReasons().map((reason) => `durable work is paused: ${reason}`)),
-      ...identityStates().flatMap(({ provider, type, isValid, problem }) => {
+      ...(deps.isWorker ? [] : deps.durableWaitReasons().map((reason) => `durable work is paused: ${reason}`)),
+      ...deps.identityStates().flatMap(({ provider, type, isValid, problem }) => {
         if (isValid && problem === null) return [];
         const effect = isValid ? 'cannot be refreshed, the current credential is still valid' : 'has no valid credential; calls fail over';
         return [`the ${type} identity of the provider ${provider} ${effect}${problem === null ? '' : `: ${problem}`}`];
       }),
-      ...listLeaseholders().map(
-        (id) => `leases of the dead process ${id} still hold part of a ceiling; release them with: gateway leases release ${id}`,
-      ),
+      ...deps
+        .listLeaseholders()
+        .map((id) => `leases of the dead process ${id} still hold part of a ceiling; release them with: gateway leases release ${id}`),
     ],
   };
 }

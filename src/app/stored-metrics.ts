@@ -7,24 +7,18 @@ import { countOwnerlessLeases } from '../ceilings/abandoned-leases.ts';
 import { countUsedCeilings } from '../ceilings/used-ceilings.ts';
 import { systemClock } from '../core/time.ts';
 import { withTimeout } from '../core/time-limit.ts';
-import type { Database, Queries } from '../db/database.ts';
+import type { Queries } from '../db/database.ts';
 import { defaultLivenessTimeoutMs } from '../journal/heartbeat.ts';
 import { countQuarantined } from '../journal/quarantine.ts';
 import { countOldPrompts } from '../memory/conversations/convert-prompts.ts';
 import { countOpenBatches } from '../memory/learning/batches.ts';
 import { measureLearningLag } from '../memory/learning/learning-lag.ts';
 import { countKeptUnlearned } from '../memory/records/deletion-rule.ts';
-import type { Logger } from '../observability/logger.ts';
 import { type MetricValues, samplesBy } from '../observability/metrics/families.ts';
 import { countRows, measureLag } from '../temporal/outbox/outbox-rows.ts';
+import type { AppBase } from './base.ts';
 
-interface StoredMetricsOptions {
-  readonly database: Database;
-  readonly dataDir: string;
-  /** How long a conversation has to be idle before we close it. */
-  readonly idleMs: () => number;
-  readonly logger: Logger;
-}
+type StoredMetricsDeps = Pick<AppBase, 'snapshot' | 'database' | 'dataDir' | 'logger'>;
 
 const maxAgeMs = 10_000;
 const timeoutMs = 2_000;
@@ -33,13 +27,17 @@ const timeoutMs = 2_000;
  * Returns a function that reads the metrics, or returns values that are less than ten seconds old. Never rejects. If
  * the database fails or takes too long, the only value is `databaseUp: 0`.
  */
-export function createStoredMetrics({ database, dataDir, idleMs, logger }: StoredMetricsOptions): () => Promise<MetricValues> {
+export function createStoredMetrics({ snapshot, database, dataDir, logger }: StoredMetricsDeps): () => Promise<MetricValues> {
   let last: { readonly values: MetricValues; readonly readAt: number } | null = null;
   let reading: Promise<MetricValues> | null = null;
 
   const read = async (): Promise<MetricValues> => {
     // The counts are independent, so they don't need a common snapshot.
-    const values = { ...(await readTables(database, idleMs())), quarantinedRecords: await countQuarantined(dataDir), databaseUp: 1 };
+    const values = {
+      ...(await readTables(database, snapshot().config.memory.idleMs)),
+      quarantinedRecords: await countQuarantined(dataDir),
+      databaseUp: 1,
+    };
     last = { values, readAt: performance.now() };
     return values;
   };
@@ -57,25 +55,19 @@ export function createStoredMetrics({ database, dataDir, idleMs, logger }: Store
   };
 }
 
-/** How much work is waiting in the database, and other numbers that operators should watch. */
-export interface StoredWork {
-  readonly outbox: { readonly due: number; readonly rejected: number; readonly lagMs: number };
-  readonly batches: { readonly running: number; readonly failing: number; readonly failed: number; readonly stopped: number };
-  /** The age of the oldest message that hasn't been learned yet. */
-  readonly learningLagMs: number;
-  readonly conversationsKept: number;
-  /** Exact up to 10,000, and an estimate above that. */
-  readonly promptsToConvert: number;
-  readonly ownerlessLeases: number;
-}
-
-export async function readStoredWork(queries: Queries, idleMs: number): Promise<StoredWork> {
+/**
+ * Reads how much work is waiting in the database, and other numbers that operators should watch. `idleMs` is how long a
+ * conversation has to be idle before we close it.
+ */
+export async function readStoredWork(queries: Queries, idleMs: number) {
   const { due, rejected } = await countRows(queries);
   return {
     outbox: { due, rejected, lagMs: await measureLag(queries) },
     batches: await countOpenBatches(queries, null),
+    /** The age of the oldest message that hasn't been learned yet. */
     learningLagMs: await measureLearningLag(queries, { projectId: null, idleMs }),
     conversationsKept: await countKeptUnlearned({ database: queries, clock: systemClock }, null),
+    /** Exact up to 10,000, and an estimate above that. */
     promptsToConvert: await countOldPrompts(queries),
     ownerlessLeases: await countOwnerlessLeases(queries, defaultLivenessTimeoutMs),
   };

@@ -1,23 +1,14 @@
 /** Reads how much work is waiting, for `/provision/status`. */
 import { withTimeout } from '../core/time-limit.ts';
-import type { Database } from '../db/database.ts';
 import type { WaitingWork } from '../http/routes/provision/status-routes.ts';
 import { countQuarantined } from '../journal/quarantine.ts';
-import type { Logger } from '../observability/logger.ts';
-import type { ConfigSnapshot } from './config-snapshot.ts';
+import type { AppBase } from './base.ts';
 import { readStoredWork } from './stored-metrics.ts';
-
-interface WorkReaderDeps {
-  readonly database: Database;
-  readonly snapshot: () => ConfigSnapshot;
-  readonly dataDir: string;
-  readonly logger: Logger;
-}
 
 const timeoutMs = 5_000;
 
 /** Resolves to null if the database fails or takes longer than five seconds. */
-export function createWorkReader({ database, snapshot, dataDir, logger }: WorkReaderDeps): () => Promise<WaitingWork | null> {
+export function createWorkReader({ snapshot, database, dataDir, logger }: AppBase): () => Promise<WaitingWork | null> {
   const read = async (): Promise<WaitingWork> => {
     const { outbox, batches, learningLagMs, ...counts } = await readStoredWork(database, snapshot().config.memory.idleMs);
     return {

@@ -4,21 +4,17 @@
  * unavailable, every API process can then serve these keys, and not only the ones that it has seen itself.
  */
 import { createBackgroundLoop } from '../core/background-loop.ts';
-import { type Clock, hourMs } from '../core/time.ts';
-import type { Database } from '../db/database.ts';
+import { hourMs } from '../core/time.ts';
 import type { Keyring } from '../keys/keyring.ts';
 import type { MemorySettingsStore } from '../memory/records/settings.ts';
-import type { Logger } from '../observability/logger.ts';
 import type { Projects } from '../projects/projects.ts';
 import { listRecentKeys } from '../usage/recent-keys.ts';
+import type { AppBase } from './base.ts';
 
-interface WarmCachesDeps {
-  readonly database: Database;
+interface WarmCachesDeps extends Pick<AppBase, 'database' | 'clock' | 'logger'> {
   readonly keyring: Pick<Keyring, 'warm' | 'listNewest'>;
   readonly projects: Pick<Projects, 'warm'>;
   readonly memorySettings: Pick<MemorySettingsStore, 'warm'>;
-  readonly clock: Clock;
-  readonly logger: Logger;
 }
 
 /** A quarter of the caches' capacity, so that warming doesn't evict keys that are in use. */

@@ -1,0 +1,13 @@
+import type { Clock } from '../core/time.ts';
+import type { Database } from '../db/database.ts';
+import type { Logger } from '../observability/logger.ts';
+import type { ConfigSnapshot } from './config-snapshot.ts';
+
+/** What most parts of the app depend on. Each part picks what it uses. */
+export interface AppBase {
+  readonly snapshot: () => ConfigSnapshot;
+  readonly database: Database;
+  readonly dataDir: string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
