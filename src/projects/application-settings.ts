@@ -47,25 +47,19 @@ const storedApplication = z.object({
   ...storedTierFields,
 });
 
-/** The settings to change. `tiers` are replaced as a whole, as for projects. */
-export interface ApplicationChange {
-  apply(current: StoredApplication): StoredApplication;
-}
-
-/** Validates the settings of an application. Throws a `bad_request` that lists all mistakes. */
-export function parseApplicationChange(source: string, input: unknown): ApplicationChange {
+/**
+ * Validates the settings of an application, and returns a function that changes the current settings. `tiers` are
+ * replaced as a whole, as for projects. Throws a `bad_request` that lists all mistakes.
+ */
+export function parseApplicationChange(source: string, input: unknown): (current: StoredApplication) => StoredApplication {
   const change = parseOrBadRequest(applicationInput, input ?? {}, sourceIssues(source));
-  return {
-    apply: (current) =>
-      storedApplication.parse({
-        ceilings: { ...current.ceilings, ...change.ceilings },
-        windows: { ...current.windows, ...change.windows },
-        tiers: change.tiers ?? current.tiers,
-        image_tiers: change.image_tiers ?? current.image_tiers,
-        speech_tiers: change.speech_tiers ?? current.speech_tiers,
-        transcription_tiers: change.transcription_tiers ?? current.transcription_tiers,
-      }),
-  };
+  return (current) =>
+    storedApplication.parse({
+      ...current,
+      ...change,
+      ceilings: { ...current.ceilings, ...change.ceilings },
+      windows: { ...current.windows, ...change.windows },
+    });
 }
 
 const maxSourceLength = 256;

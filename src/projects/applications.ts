@@ -3,8 +3,8 @@
  * calls don't need another query. A change makes every process drop the project from its cache.
  */
 import { gatewayError } from '../core/errors.ts';
-import { type Clock, formatTimeOrNull } from '../core/time.ts';
-import type { Database } from '../db/database.ts';
+import { formatTimeOrNull } from '../core/time.ts';
+import type { Queries } from '../db/database.ts';
 import {
   type ApplicationSettings,
   parseApplicationChange,
@@ -13,6 +13,7 @@ import {
   toApplicationSettings,
   toApplicationSettingsJson,
 } from './application-settings.ts';
+import { type ChangeProjectOptions, changeProject } from './change-project.ts';
 import { assertNotModified, type ReadSettings } from './optimistic-lock.ts';
 
 export interface Application {
@@ -23,46 +24,26 @@ export interface Application {
   readonly updatedAt: number | null;
 }
 
-export interface Applications {
-  /**
-   * Creates or changes the settings of an application, except those that `input` leaves out. Throws `bad_request`, or
-   * `conflict` if a setting no longer has the value in `read`.
-   */
-  put(projectId: string, source: string, input: unknown, read?: ReadSettings): Promise<Application>;
-  /** Resets an application to the default settings. Throws `not_found` if it has no settings. */
-  reset(projectId: string, source: string): Promise<Application>;
-  /**
-   * Returns the settings of an application. An unknown application has the defaults, because applications don't have to
-   * be created.
-   */
-  find(projectId: string, source: string): Promise<Application>;
-  /** Returns only applications with settings of their own, sorted by name. */
-  list(projectId: string): Promise<Application[]>;
-}
-
-export interface ApplicationsOptions {
-  readonly database: Database;
-  readonly clock: Clock;
-  readonly channel: string;
-  readonly onChange: (projectId: string) => void;
-}
-
 /** Projects are loaded with all of their applications, so we need a limit. */
 const maxApplications = 1_000;
 
-export function createApplications({ database, clock, channel, onChange }: ApplicationsOptions): Applications {
+export type Applications = ReturnType<typeof createApplications>;
+
+export function createApplications(options: ChangeProjectOptions) {
+  const { database, clock } = options;
   return {
-    async put(projectId, source, input, read) {
+    /**
+     * Creates or changes the settings of an application, except those that `input` leaves out. Throws `bad_request`, or
+     * `conflict` if a setting no longer has the value in `read`.
+     */
+    async put(projectId: string, source: string, input: unknown, read?: ReadSettings): Promise<Application> {
       const change = parseApplicationChange(source, input);
       const now = new Date(clock.now());
-      const row = await database.transaction(async (tx) => {
+      const row = await changeProject(options, projectId, async (tx) => {
         // Lock the project, because concurrent partial updates could overwrite each other or exceed the maximum number
         // of applications.
         await tx.query('select id from projects where id = $1::uuid for update', [projectId]);
-        const [current] = await tx.query<ApplicationRow>(
-          `select ${applicationColumns} from applications where project_id = $1::uuid and source = $2::text`,
-          [projectId, source],
-        );
+        const current = await readRow(tx, projectId, source);
         if (!current) {
           const [count] = await tx.query<{ isFull: boolean }>(
             `select count(*) >= $2::bigint as "isFull" from applications where project_id = $1::uuid`,
@@ -75,7 +56,7 @@ export function createApplications({ database, clock, channel, onChange }: Appli
         }
         const stored = parseStoredApplication(current?.settings ?? {});
         assertNotModified(stored, read);
-        const settings = change.apply(stored);
+        const settings = change(stored);
         const [written] = await tx.query<ApplicationRow>(
           `insert into applications (project_id, source, settings, created_at, updated_at)
            values ($1::uuid, $2::text, $3::jsonb, $4::timestamptz, $4::timestamptz)
@@ -83,35 +64,34 @@ export function createApplications({ database, clock, channel, onChange }: Appli
            returning ${applicationColumns}`,
           [projectId, source, JSON.stringify(settings), now],
         );
-        await tx.query('select pg_notify($1::text, $2::text)', [channel, projectId]);
         return written;
       });
-      onChange(projectId);
       if (!row) throw gatewayError('not_found', { message: 'no such application' });
       return toApplication(row);
     },
-    async reset(projectId, source) {
+    /** Resets an application to the default settings. Throws `not_found` if it has no settings. */
+    async reset(projectId: string, source: string): Promise<Application> {
       assertSource(source);
-      await database.transaction(async (tx) => {
+      await changeProject(options, projectId, async (tx) => {
         const removed = await tx.query(`delete from applications where project_id = $1::uuid and source = $2::text returning source`, [
           projectId,
           source,
         ]);
         if (removed.length === 0) throw gatewayError('not_found', { message: 'the application has no settings' });
-        await tx.query('select pg_notify($1::text, $2::text)', [channel, projectId]);
       });
-      onChange(projectId);
       return unsetApplication(source);
     },
-    async find(projectId, source) {
+    /**
+     * Returns the settings of an application. An unknown application has the defaults, because applications don't have to
+     * be created.
+     */
+    async find(projectId: string, source: string): Promise<Application> {
       assertSource(source);
-      const [row] = await database.query<ApplicationRow>(
-        `select ${applicationColumns} from applications where project_id = $1::uuid and source = $2::text`,
-        [projectId, source],
-      );
+      const row = await readRow(database, projectId, source);
       return row ? toApplication(row) : unsetApplication(source);
     },
-    async list(projectId) {
+    /** Returns only applications with settings of their own, sorted by name. */
+    async list(projectId: string): Promise<Application[]> {
       const rows = await database.query<ApplicationRow>(
         `select ${applicationColumns} from applications where project_id = $1::uuid order by source collate "C"`,
         [projectId],
@@ -144,6 +124,14 @@ interface ApplicationRow {
 }
 
 const applicationColumns = `source, settings, created_at as "createdAt", updated_at as "updatedAt"`;
+
+async function readRow(queries: Queries, projectId: string, source: string): Promise<ApplicationRow | undefined> {
+  const [row] = await queries.query<ApplicationRow>(
+    `select ${applicationColumns} from applications where project_id = $1::uuid and source = $2::text`,
+    [projectId, source],
+  );
+  return row;
+}
 
 function unsetApplication(source: string): Application {
   return { source, settings: toApplicationSettings(parseStoredApplication({})), createdAt: null, updatedAt: null };

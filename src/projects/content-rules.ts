@@ -3,47 +3,19 @@
  * process drop the project from its cache.
  */
 import { gatewayError } from '../core/errors.ts';
-import type { Clock } from '../core/time.ts';
-import type { Database } from '../db/database.ts';
 import { type ContentRule, maxRules, parseRuleInput, parseRulesInput, parseStoredRules, ruleIdOf } from '../guardrails/content-rule.ts';
+import { type ChangeProjectOptions, changeProject } from './change-project.ts';
 import { assertNotModified, type ReadSettings } from './optimistic-lock.ts';
 
-export interface ContentRules {
-  find(projectId: string): Promise<readonly ContentRule[]>;
-  /** Replaces all rules. Throws a `bad_request` that lists all mistakes. */
-  put(projectId: string, input: unknown): Promise<readonly ContentRule[]>;
-  /**
-   * Adds a rule at `position`, or at the end. Throws `bad_request`, or `conflict` if another rule already looks for the
-   * same text in the same place.
-   */
-  add(projectId: string, input: unknown, position?: number): Promise<ContentRule>;
-  /**
-   * Changes fields of the rule with this id (`ruleIdOf`). Null removes the expression. Throws the same errors as `add`,
-   * `not_found` if there's no such rule, and `conflict` if it no longer has the values in `read`.
-   */
-  change(
-    projectId: string,
-    ruleId: string,
-    change: object,
-    read: ReadSettings,
-  ): Promise<{ readonly before: ContentRule; readonly after: ContentRule }>;
-  /** Throws `not_found` if the project has no rule with this id. */
-  remove(projectId: string, ruleId: string): Promise<{ readonly rule: ContentRule; readonly position: number }>;
-}
+export type ContentRules = ReturnType<typeof createContentRules>;
 
-export interface ContentRulesOptions {
-  readonly database: Database;
-  readonly clock: Clock;
-  readonly channel: string;
-  readonly onChange: (projectId: string) => void;
-}
-
-export function createContentRules({ database, clock, channel, onChange }: ContentRulesOptions): ContentRules {
-  const update = async <Result>(
+export function createContentRules(options: ChangeProjectOptions) {
+  const { database, clock } = options;
+  const update = <Result>(
     projectId: string,
     change: (current: readonly ContentRule[]) => { readonly rules: readonly ContentRule[]; readonly result: Result },
-  ): Promise<Result> => {
-    const result = await database.transaction(async (tx) => {
+  ): Promise<Result> =>
+    changeProject(options, projectId, async (tx) => {
       const [row] = await tx.query<{ rules: unknown }>('select rules from projects where id = $1::uuid for update', [projectId]);
       const changed = change(parseStoredRules(row?.rules ?? []));
       await tx.query('update projects set rules = $2::jsonb, updated_at = $3::timestamptz where id = $1::uuid', [
@@ -51,23 +23,24 @@ export function createContentRules({ database, clock, channel, onChange }: Conte
         JSON.stringify(changed.rules),
         new Date(clock.now()),
       ]);
-      await tx.query('select pg_notify($1::text, $2::text)', [channel, projectId]);
       return changed.result;
     });
-    onChange(projectId);
-    return result;
-  };
 
   return {
-    async find(projectId) {
+    async find(projectId: string): Promise<readonly ContentRule[]> {
       const [row] = await database.query<{ rules: unknown }>('select rules from projects where id = $1::uuid', [projectId]);
       return parseStoredRules(row?.rules ?? []);
     },
-    async put(projectId, input) {
+    /** Replaces all rules. Throws a `bad_request` that lists all mistakes. */
+    async put(projectId: string, input: unknown): Promise<readonly ContentRule[]> {
       const rules = parseRulesInput(input);
       return update(projectId, () => ({ rules, result: rules }));
     },
-    async add(projectId, input, position) {
+    /**
+     * Adds a rule at `position`, or at the end. Throws `bad_request`, or `conflict` if another rule already looks for the
+     * same text in the same place.
+     */
+    async add(projectId: string, input: unknown, position?: number): Promise<ContentRule> {
       const rule = parseRuleInput(input);
       return update(projectId, (current) => {
         if (current.length >= maxRules)
@@ -77,7 +50,11 @@ export function createContentRules({ database, clock, channel, onChange }: Conte
         return { rules: current.toSpliced(at, 0, rule), result: rule };
       });
     },
-    change: (projectId, ruleId, change, read) =>
+    /**
+     * Changes fields of the rule with this id (`ruleIdOf`). Null removes the expression. Throws the same errors as `add`,
+     * `not_found` if there's no such rule, and `conflict` if it no longer has the values in `read`.
+     */
+    change: (projectId: string, ruleId: string, change: object, read: ReadSettings) =>
       update(projectId, (current) => {
         const { rule: before, position } = findRule(current, ruleId);
         assertNotModified({ expression: null, ...before }, read);
@@ -86,7 +63,8 @@ export function createContentRules({ database, clock, channel, onChange }: Conte
         assertOnly(after, current.toSpliced(position, 1));
         return { rules: current.with(position, after), result: { before, after } };
       }),
-    remove: (projectId, ruleId) =>
+    /** Throws `not_found` if the project has no rule with this id. */
+    remove: (projectId: string, ruleId: string) =>
       update(projectId, (current) => {
         const found = findRule(current, ruleId);
         return { rules: current.toSpliced(found.position, 1), result: found };

@@ -90,14 +90,8 @@ const storedSettings = z.object({
   time_zone: z.string().default('UTC'),
 });
 
-export interface ProjectChange {
-  readonly name: string | undefined;
-  /** Returns the new settings. Anything that the request leaves out stays the same. */
-  apply(current: StoredSettings): StoredSettings;
-}
-
 /** Throws a `bad_request` that lists all mistakes. */
-export function parseProjectChange(slug: string, input: unknown): ProjectChange {
+export function parseProjectChange(slug: string, input: unknown) {
   const isSlug = /^[a-z0-9][a-z0-9-]{0,62}$/.test(slug);
   const slugIssues = isSlug
     ? []
@@ -105,8 +99,9 @@ export function parseProjectChange(slug: string, input: unknown): ProjectChange 
   const { name, cache: cacheChange, ...change } = parseOrBadRequest(projectInput, input ?? {}, slugIssues);
   return {
     name,
-    apply: (current) =>
-      storedSettings.parse({ ...current, ...definedMembers(change), cache: { ...current.cache, ...definedMembers(cacheChange ?? {}) } }),
+    /** Returns the new settings. Anything that the request leaves out stays the same. */
+    apply: (current: StoredSettings): StoredSettings =>
+      storedSettings.parse({ ...current, ...change, cache: { ...current.cache, ...cacheChange } }),
   };
 }
 
@@ -147,10 +142,4 @@ export function toSettingsJson(settings: ProjectSettings): StoredSettings {
     error_codes: settings.errorCodes,
     time_zone: settings.timeZone,
   });
-}
-
-/** Drops undefined properties, because they would overwrite existing values. */
-function definedMembers<Part extends object>(part: Part): Partial<Part> {
-  const entries = Object.entries(part).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(entries) as Partial<Part>;
 }

@@ -12,11 +12,11 @@ import { withQueryTimeout } from '../db/query-timeout.ts';
 import { parseStoredRules } from '../guardrails/content-rule.ts';
 import { type CompiledRules, compileRules } from '../guardrails/rules.ts';
 import type { Logger } from '../observability/logger.ts';
-import { type Applications, applicationsSubquery, createApplications, parseApplications } from './applications.ts';
-import { type ContentRules, createContentRules } from './content-rules.ts';
+import { applicationsSubquery, createApplications, parseApplications } from './applications.ts';
+import { createContentRules } from './content-rules.ts';
 import { assertNotModified, type ReadSettings } from './optimistic-lock.ts';
 import { type ProjectSettings, parseProjectChange, parseStoredSettings, toProjectSettings, toSettingsJson } from './project-settings.ts';
-import { createRuleHits, type RuleHits } from './rule-hits.ts';
+import { createRuleHits } from './rule-hits.ts';
 
 /** NOTIFY channel for the ids of projects that were created or changed, including their applications and rules. */
 const projectChannel = 'gateway_projects';
@@ -34,30 +34,6 @@ export interface Project {
   readonly updatedAt: number;
 }
 
-export interface Projects {
-  /**
-   * Rejects with `not_found` if the project doesn't exist, and with `keystore_unavailable` if it isn't cached and the
-   * database doesn't respond.
-   */
-  get(projectId: string): Promise<Project>;
-  /** Loads projects into the cache, so that their first calls don't have to wait for the database. */
-  warm(projectIds: readonly string[]): Promise<void>;
-  findBySlug(slug: string): Promise<Project | null>;
-  /**
-   * Creates or changes a project. Anything that the body leaves out stays the same. Throws `conflict` if the name or a
-   * setting no longer has the value in `read`.
-   */
-  put(slug: string, input: unknown, read?: ReadSettings): Promise<{ project: Project; created: boolean }>;
-  /** Creates the project with default settings if it doesn't exist yet. */
-  ensureDefault(slug: string): Promise<{ project: Project; created: boolean }>;
-  list(): Promise<Project[]>;
-  readonly applications: Applications;
-  readonly contentRules: ContentRules;
-  readonly ruleHits: RuleHits;
-  start(): Promise<void>;
-  stop(): Promise<void>;
-}
-
 export interface ProjectsOptions {
   readonly database: Database;
   readonly clock: Clock;
@@ -66,7 +42,9 @@ export interface ProjectsOptions {
   readonly onChange?: (projectId: string) => void;
 }
 
-export function createProjects({ database, clock, logger, onChange }: ProjectsOptions): Projects {
+export type Projects = ReturnType<typeof createProjects>;
+
+export function createProjects({ database, clock, logger, onChange }: ProjectsOptions) {
   const cache = createNotifiedCache<Project>({
     ...{ database, channel: projectChannel, clock, logger, onChange },
     load: async (projectId) => {
@@ -79,12 +57,16 @@ export function createProjects({ database, clock, logger, onChange }: ProjectsOp
     },
   });
 
-  const loadProjects = async (projectIds: readonly string[]): Promise<ReadonlyMap<string, Project>> => {
+  const read = async (condition: string, ...values: readonly unknown[]): Promise<Project[]> => {
     const readAt = performance.now();
-    const rows = await database.query<ProjectRow>(`select ${projectColumns} from projects where id = any($1::uuid[])`, [projectIds]);
-    return new Map(rows.map((row) => [row.id, toProject(row, readAt)]));
+    const rows = await database.query<ProjectRow>(`select ${projectColumns} from projects ${condition}`, values);
+    return rows.map((row) => toProject(row, readAt));
   };
 
+  /**
+   * Creates or changes a project. Anything that the body leaves out stays the same. Throws `conflict` if the name or a
+   * setting no longer has the value in `read`.
+   */
   const put = async (slug: string, input: unknown, read?: ReadSettings): Promise<{ project: Project; created: boolean }> => {
     const change = parseProjectChange(slug, input);
     const now = clock.now();
@@ -111,32 +93,27 @@ export function createProjects({ database, clock, logger, onChange }: ProjectsOp
     return result;
   };
 
-  const findBySlug = async (slug: string): Promise<Project | null> => {
-    const readAt = performance.now();
-    const [row] = await database.query<ProjectRow>(`select ${projectColumns} from projects where slug = $1::text`, [slug]);
-    return row ? toProject(row, readAt) : null;
-  };
-
   const ruleHits = createRuleHits({ database, clock, logger });
   return {
     ruleHits,
     applications: createApplications({ database, clock, channel: projectChannel, onChange: cache.invalidate }),
     contentRules: createContentRules({ database, clock, channel: projectChannel, onChange: cache.invalidate }),
-    get: async (projectId) => requireProject(await cache.get(projectId)),
-    warm: (projectIds) => cache.warm(projectIds, loadProjects),
-    findBySlug,
+    /**
+     * Rejects with `not_found` if the project doesn't exist, and with `keystore_unavailable` if it isn't cached and the
+     * database doesn't respond.
+     */
+    get: async (projectId: string): Promise<Project> => requireProject(await cache.get(projectId)),
+    /** Loads projects into the cache, so that their first calls don't have to wait for the database. */
+    warm: (projectIds: readonly string[]): Promise<void> =>
+      cache.warm(
+        projectIds,
+        async (ids) => new Map((await read('where id = any($1::uuid[])', ids)).map((project) => [project.id, project])),
+      ),
+    findBySlug: async (slug: string): Promise<Project | null> => (await read('where slug = $1::text', slug))[0] ?? null,
     put,
-    async ensureDefault(slug) {
-      const project = await findBySlug(slug);
-      return project ? { project, created: false } : put(slug, {});
-    },
-    async list() {
-      const readAt = performance.now();
-      const rows = await database.query<ProjectRow>(`select ${projectColumns} from projects order by slug`);
-      return rows.map((row) => toProject(row, readAt));
-    },
+    list: (): Promise<Project[]> => read('order by slug'),
     start: cache.start,
-    async stop() {
+    async stop(): Promise<void> {
       await Promise.all([ruleHits.stop(), cache.stop()]);
     },
   };

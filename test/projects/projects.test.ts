@@ -135,10 +135,10 @@ describeDatabases('projects', (database) => {
     expect(await projects.findBySlug(slug)).toMatchObject({ name: 'one', settings: { retired: ['a/b'] } });
   });
 
-  test('creates the default project only once', async () => {
-    expect((await projects.ensureDefault(slug)).created).toBe(true);
+  test('keeps the settings of a project that is put again without any', async () => {
+    expect((await projects.put(slug, {})).created).toBe(true);
     await projects.put(slug, { name: 'Renamed' });
-    expect(await projects.ensureDefault(slug)).toMatchObject({ created: false, project: { name: 'Renamed' } });
+    expect(await projects.put(slug, {})).toMatchObject({ created: false, project: { name: 'Renamed' } });
   });
 
   test('lists projects by slug', async () => {
