@@ -9,27 +9,20 @@ import { convertTable, PriceTableError } from '../config/convert-price-table.ts'
 import { getHost } from '../config/starter-models.ts';
 import { createApplicationRoutes } from '../console/applications/routes.ts';
 import { createAuditRoutes } from '../console/audit/routes.ts';
-import { readProjects } from '../console/deployment/read-deployment.ts';
 import type { ReadHealth } from '../console/frame/provider-health.ts';
 import type { ConsoleRoute } from '../console/frame/route.ts';
 import { createKeyRoutes } from '../console/keys/routes.ts';
 import { createMemberRoutes } from '../console/members/member-routes.ts';
 import { createPeopleRoutes } from '../console/members/people-routes.ts';
-import { createProjectRoutes } from '../console/members/project-routes.ts';
 import type { PricedModel } from '../console/prices/price-columns.ts';
 import { createPriceRoutes } from '../console/prices/routes.ts';
 import { createProjectSettingsRoutes } from '../console/routing/project-form.ts';
 import { createRoutingRoutes } from '../console/routing/routes.ts';
 import { createRuleRoutes } from '../console/rules/routes.ts';
 import { gatewayError } from '../core/errors.ts';
-import { findItemBeginnings } from '../memory/items/item-texts.ts';
-import { findPersonNames } from '../people/person-names.ts';
 import { createDryRun } from '../pipeline/call/dry-run.ts';
 import { toPrice } from '../routing/catalog.ts';
-import { findModelStates, findUnknownNames } from '../routing/key-models.ts';
 import type { Analytics } from '../usage/analytics/analytics.ts';
-import { lastCalls, lastErrors } from '../usage/last-calls.ts';
-import { latestPrices, priceHistory } from '../usage/prices/price-history.ts';
 import type { ConsoleDeps } from './console-deps.ts';
 
 type Modules = 'keyring' | 'projects' | 'people' | 'audit' | 'activeModels' | 'breakers' | 'pools';
@@ -41,7 +34,7 @@ export interface ManagementAreasDeps extends Pick<ConsoleDeps, Modules | Functio
 
 export function managementAreas(
   deps: ManagementAreasDeps,
-  analytics: Pick<Analytics, 'callsById' | 'deployment' | 'figures' | 'keyUse' | 'recordedRefusals'>,
+  analytics: Pick<Analytics, 'callsById' | 'figures' | 'keyUse' | 'recordedRefusals'>,
 ): readonly ConsoleRoute[] {
   const { snapshot, database, readStored, keyring, projects, people, audit, breakers, pools, readBreakers, clock } = deps;
   const { applications, contentRules } = projects;
@@ -51,25 +44,8 @@ export function managementAreas(
   const catalogFill = () => snapshot().config.catalogFill;
   const onBudgetStoreDown = () => snapshot().config.onBudgetStoreDown;
   return [
-    ...createKeyRoutes({
-      ...{ keyring, readCounters, onBudgetStoreDown },
-      lastCalls: (keyIds) => readStored(() => lastCalls(database, keyIds)),
-      lastErrors: (keyIds) => readStored(() => lastErrors(database, keyIds)),
-      modelStates: ({ settings }, names) => findModelStates({ catalog: catalog(), project: settings }, names),
-      findUnknownModels: ({ settings }, names, accepted) => findUnknownNames({ catalog: catalog(), project: settings }, names, accepted),
-      keyUse: (projectId, request) => readStored(() => analytics.keyUse(projectId, request)),
-    }),
-    ...createApplicationRoutes({
-      ...{ applications, readCounters, catalog, catalogFill },
-      recentUse: async (projectId, range) => {
-        const { groups } = await readStored(() => analytics.figures({ projectId, ...range, group: 'source', top: 200 }));
-        return new Map(
-          groups.flatMap(({ name, figures }) =>
-            name === null ? [] : [[name, { calls: figures.calls, cost: figures.costNanos }] as const],
-          ),
-        );
-      },
-    }),
+    ...createKeyRoutes({ keyring, queries: database, analytics, readCounters: deps.readCounters, readStored, catalog, onBudgetStoreDown }),
+    ...createApplicationRoutes({ applications, analytics, readCounters, readStored, catalog, catalogFill }),
     ...createRoutingRoutes({
       ...{ projects, keyring, contentRules, breakers, readBreakers, catalog, catalogFill },
       readHealth: (now) => readStored(() => deps.readHealth(now)),
@@ -85,19 +61,10 @@ export function managementAreas(
     }),
     ...createProjectSettingsRoutes({ projects, readCounters, onBudgetStoreDown }),
     ...priceRoutes(deps),
-    ...createRuleRoutes({
-      ...{ contentRules, ruleHits: projects.ruleHits },
-      readCalls: (projectId, callIds) => readStored(() => analytics.callsById(projectId, callIds)),
-      findRecorded: (projectId, callIds) => readStored(() => analytics.recordedRefusals(projectId, callIds)),
-    }),
+    ...createRuleRoutes({ contentRules, ruleHits: projects.ruleHits, analytics, readStored }),
     ...createMemberRoutes(people),
     ...createPeopleRoutes(people),
-    ...createProjectRoutes({ projects, readFigures: (list, view) => readStored(() => readProjects({ analytics }, list, view)) }),
-    ...createAuditRoutes({
-      ...{ audit, accounts: people.accounts, members: people.members },
-      findNames: (ids) => findPersonNames(database, ids),
-      findMemories: (ids) => findItemBeginnings(database, ids),
-    }),
+    ...createAuditRoutes({ audit, people, queries: database }),
   ];
 }
 
@@ -106,8 +73,7 @@ function priceRoutes({ activeModels, database, snapshot }: ManagementAreasDeps):
   const toMap = (models: Readonly<Record<string, CatalogRow>>) => new Map(Object.entries(models).map(([id, row]) => [id, toModel(row)]));
   return createPriceRoutes({
     listModels: () => Object.values(activeModels.models()).map(toModel),
-    latestPrices: (models) => latestPrices(database, models),
-    priceHistory: (model) => priceHistory(database, model),
+    queries: database,
     convertTable(text, as) {
       const providers = Object.values(snapshot().config.providers).map(({ name, vendor, serves }) => ({ name, vendor, serves }));
       try {

@@ -6,7 +6,6 @@ import { createExploreRoutes } from '../console/explore/explore-page.ts';
 import type { ReadHealth } from '../console/frame/provider-health.ts';
 import type { ConsoleRoute } from '../console/frame/route.ts';
 import { createOverviewRoutes } from '../console/overview/overview-page.ts';
-import { readKeyRecords } from '../keys/key-store.ts';
 import { findSubjects } from '../memory/conversations/find-subjects.ts';
 import { readMentions } from '../memory/conversations/mentions.ts';
 import { readCallMemory, readCallText } from '../memory/conversations/read-call-text.ts';
@@ -29,7 +28,7 @@ export interface UsageAreasDeps
 }
 
 export function usageAreas(deps: UsageAreasDeps, analytics: Analytics): readonly ConsoleRoute[] {
-  const { database, snapshot, keyring, readBreakers, readHealth, readCounters, readStored } = deps;
+  const { database, snapshot, keyring, projects, readBreakers, readHealth, readCounters, readStored } = deps;
   const listKeys = keyring.list;
   const breakersOf = (project: Project): string[] => providersOf(project).flatMap((name) => breakerKeys(snapshot().catalog, name));
   const providersOf = ({ settings: { providers } }: Project): string[] =>
@@ -48,11 +47,7 @@ export function usageAreas(deps: UsageAreasDeps, analytics: Analytics): readonly
   const canaries = () => [...snapshot().catalog.canaries].map(([tier, canary]) => ({ tier, ...canary }));
   return [
     ...createDeploymentRoutes({
-      ...{ analytics, readStored, readCounters },
-      listProjects: deps.projects.list,
-      findKeys: (ids) => readKeyRecords(database, ids),
-      findNames: (ids) => findPersonNames(database, ids),
-      readHealth,
+      ...{ projects, analytics, queries: database, readCounters, readHealth, readStored },
       providerNames: () => Object.keys(snapshot().config.providers),
     }),
     ...createOverviewRoutes({ analytics, readStored, listKeys, readCounters, readBreakers, readHealth, breakersOf, readSetup }),

@@ -9,9 +9,8 @@ import { createKeyHolderRoutes } from '../console/key-holder/routes.ts';
 import { createOidcClient } from '../console/sign-in/oidc.ts';
 import { createSignInRoutes } from '../console/sign-in/routes.ts';
 import { defaultLivenessTimeoutMs } from '../journal/heartbeat.ts';
-import { listSubjects } from '../memory/records/subjects.ts';
 import { readOpenBreakers } from '../routing/open-breakers.ts';
-import { type Analytics, createAnalytics } from '../usage/analytics/analytics.ts';
+import { createAnalytics } from '../usage/analytics/analytics.ts';
 import type { ConsoleDeps } from './console-deps.ts';
 import { managementAreas } from './console-management.ts';
 import { memoryAreas } from './console-memory.ts';
@@ -47,14 +46,11 @@ export function consoleRoutes(deps: ConsoleDeps): readonly ConsoleRoute[] {
     ...playgroundArea(deps),
     ...memoryAreas({ ...deps, analytics }),
     ...signInRoutes(deps),
-    ...createAccountRoutes({ people: deps.people }),
-    ...keyHolderRoutes(deps, analytics),
+    ...createAccountRoutes(deps),
+    ...createKeyHolderRoutes({ ...deps, analytics }),
     ...createFindRoutes({
-      readStored: deps.readStored,
-      findCalls: analytics.find,
-      findEndUsers: (projectId, prefix, limit) => listSubjects(deps.database, projectId, { prefix, after: null, limit }),
-      listKeys: deps.keyring.list,
-      projectsOf: deps.people.members.projectsOf,
+      ...deps,
+      ...{ analytics, queries: deps.database },
       pagesFor: (view) => navigation.groupsFor({ ...view, path: '' }),
     }),
   ];
@@ -68,10 +64,4 @@ function signInRoutes({ snapshot, people, audit, clock, logger }: ConsoleDeps): 
     return settings && publicUrl !== null ? { settings, publicUrl } : null;
   };
   return createSignInRoutes({ people, audit, oidc, oidcClient: createOidcClient({ clock }), logger });
-}
-
-function keyHolderRoutes({ people, keyring, projects, getStatus, readStored }: ConsoleDeps, analytics: Analytics): readonly ConsoleRoute[] {
-  return createKeyHolderRoutes({
-    ...{ keyring, getStatus, analytics, readStored, attempts: people.attempts, findProject: projects.get },
-  });
 }

@@ -15,28 +15,6 @@ export interface RuleHit {
   readonly rules: readonly ContentRule[];
 }
 
-export interface RuleUse {
-  readonly hits: number;
-  readonly lastHour: number;
-}
-
-export interface RuleHits {
-  /** Never waits for the database and never throws. */
-  record(hit: RuleHit): void;
-  /** Returns how often each rule of the project has matched in the last seven days, by rule id. */
-  count(projectId: string): Promise<ReadonlyMap<string, RuleUse>>;
-  /** Returns the calls that a rule has matched in the last seven days, newest first. */
-  listCalls(projectId: string, ruleId: string, page: { readonly before: string | null; readonly limit: number }): Promise<string[]>;
-  /** Returns how often each of these rules has matched, with the ids of the newest calls. */
-  list(
-    projectId: string,
-    rules: readonly ContentRule[],
-    newest: number,
-  ): Promise<{ readonly rule: ContentRule; readonly hits: number; readonly calls: readonly string[] }[]>;
-  /** Writes the hits that are still in memory. */
-  stop(): Promise<void>;
-}
-
 export const ruleHitsDays = 7;
 /** The maximum number of calls to keep per rule and hour. Any others are only counted. */
 export const maxCallsPerHour = 100;
@@ -59,7 +37,9 @@ export interface RuleHitsOptions {
   readonly logger?: Pick<Logger, 'warn'> | undefined;
 }
 
-export function createRuleHits({ database, clock, logger }: RuleHitsOptions): RuleHits {
+export type RuleHits = ReturnType<typeof createRuleHits>;
+
+export function createRuleHits({ database, clock, logger }: RuleHitsOptions) {
   let pending = new Map<string, PendingHits>();
   let isWriting = false;
   let isFailing = false;
@@ -118,17 +98,23 @@ export function createRuleHits({ database, clock, logger }: RuleHitsOptions): Ru
 
   const since = (): Date => new Date(clock.now() - ruleHitsDays * dayMs);
 
-  const count: RuleHits['count'] = async (projectId) => {
+  /** Returns how often each rule of the project has matched in the last seven days, by rule id. */
+  const count = async (projectId: string): Promise<ReadonlyMap<string, number>> => {
     await flush();
-    const rows = await database.query<{ rule: string; hits: number; lastHour: Date }>(
-      `select rule, sum(hits)::bigint as hits, max(hour) as "lastHour" from content_rule_hits
+    const rows = await database.query<{ rule: string; hits: number }>(
+      `select rule, sum(hits)::bigint as hits from content_rule_hits
         where project_id = $1::uuid and hour > $2::timestamptz group by rule`,
       [projectId, since()],
     );
-    return new Map(rows.map(({ rule, hits, lastHour }) => [rule, { hits, lastHour: lastHour.getTime() }]));
+    return new Map(rows.map(({ rule, hits }) => [rule, hits]));
   };
 
-  const listCalls: RuleHits['listCalls'] = async (projectId, ruleId, { before, limit }) => {
+  /** Returns the calls that a rule has matched in the last seven days, newest first. */
+  const listCalls = async (
+    projectId: string,
+    ruleId: string,
+    { before, limit }: { readonly before: string | null; readonly limit: number },
+  ): Promise<string[]> => {
     await flush();
     const rows = await database.query<{ id: string }>(
       `select id from (select distinct unnest(calls) as id from content_rule_hits
@@ -141,7 +127,8 @@ export function createRuleHits({ database, clock, logger }: RuleHitsOptions): Ru
   };
 
   return {
-    record({ projectId, callId, rules }) {
+    /** Never waits for the database and never throws. */
+    record({ projectId, callId, rules }: RuleHit): void {
       const hour = Math.floor(clock.now() / hourMs) * hourMs;
       for (const rule of new Set(rules.map(ruleIdOf))) {
         // After a failover, several responses of the same call are checked, but it's still a single hit.
@@ -150,18 +137,20 @@ export function createRuleHits({ database, clock, logger }: RuleHitsOptions): Ru
       }
       if (!isWriting && !isStopped) void writeSoon();
     },
-    async list(projectId, rules, newest) {
+    /** Returns how often each of these rules has matched, with the ids of the newest calls. */
+    async list(projectId: string, rules: readonly ContentRule[], newest: number) {
       const uses = await count(projectId);
       const listed = [];
       for (const rule of rules) {
-        const hits = uses.get(ruleIdOf(rule))?.hits ?? 0;
+        const hits = uses.get(ruleIdOf(rule)) ?? 0;
         listed.push({ rule, hits, calls: hits === 0 ? [] : await listCalls(projectId, ruleIdOf(rule), { before: null, limit: newest }) });
       }
       return listed;
     },
     count,
     listCalls,
-    async stop() {
+    /** Writes the hits that are still in memory. */
+    async stop(): Promise<void> {
       isStopped = true;
       await flush();
     },

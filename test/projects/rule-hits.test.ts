@@ -42,8 +42,8 @@ describeDatabases('matches of content rules', (database) => {
     const second = hit({ ...email, action: 'block' });
     expect([...(await hits.count(projectId))].toSorted()).toEqual(
       [
-        [ruleIdOf(email), { hits: 2, lastHour: Date.parse('2026-11-20T11:00:00Z') }],
-        [ruleIdOf(iban), { hits: 1, lastHour: Date.parse('2026-11-20T10:00:00Z') }],
+        [ruleIdOf(email), 2],
+        [ruleIdOf(iban), 1],
       ].toSorted(),
     );
     const page = { before: null, limit: 10 };
@@ -69,7 +69,7 @@ describeDatabases('matches of content rules', (database) => {
     await hits.stop();
     const latest = record(other);
     await Promise.all([other.stop(), hits.stop()]);
-    expect((await hits.count(projectId)).get(ruleIdOf(email))?.hits).toBe(2_000);
+    expect((await hits.count(projectId)).get(ruleIdOf(email))).toBe(2_000);
     const listed = await hits.listCalls(projectId, ruleIdOf(email), { before: null, limit: 5_000 });
     expect(listed).toEqual(latest.toReversed().slice(0, maxCallsPerHour));
     const rows = await database().query('select 1 from content_rule_hits where project_id = $1::uuid', [projectId]);
@@ -95,7 +95,7 @@ describeDatabases('matches of content rules', (database) => {
     await hits.stop();
     expect(warnings).toEqual(['failed to write content rule hits; retrying']);
     isDown = false;
-    expect((await hits.count(projectId)).get(ruleIdOf(email))?.hits).toBe(2);
+    expect((await hits.count(projectId)).get(ruleIdOf(email))).toBe(2);
   });
 
   test('deletes content rule matches after seven days', async () => {

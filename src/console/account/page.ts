@@ -1,12 +1,12 @@
 import { mayHavePassword, type PersonRecord } from '../../people/accounts.ts';
 import type { PersonalToken } from '../../people/personal-tokens.ts';
+import { themes } from '../../people/preferences.ts';
 import type { SessionRecord } from '../../people/sessions.ts';
-import { actionButton, ago, badge, card, checkboxField, form, section, table, textField, time } from '../frame/components.ts';
+import { actionButton, ago, badge, card, checkboxField, form, section, selectField, table, textField, time } from '../frame/components.ts';
 import type { SubmittedForm } from '../frame/field-errors.ts';
 import { type Html, html } from '../frame/html.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
 import { accountPath } from './account-path.ts';
-import { displayForm } from './display-form.ts';
 import { tokenSection } from './tokens-view.ts';
 
 interface AccountView {
@@ -22,7 +22,9 @@ ${section('Display', card(displayForm(context, rejected)))}
 ${mayHavePassword(person) ? section(person.hasPassword ? 'Change the password' : 'Set a password', card(passwordForm(context, person, tokens.length > 0))) : ''}
 ${section('Sessions', sessionTable(context, sessions), {
   hint: 'Browsers in which you are signed in. A session ends after 7 days without use, and after 30 days at the latest.',
-  ...(sessions.length > 1 && { actions: revokeOthers(context) }),
+  ...(sessions.length > 1 && {
+    actions: actionButton({ context, action: `${accountPath}/sessions/revoke-others`, label: 'Sign out all others' }),
+  }),
 })}
 ${tokenSection(context, tokens)}`;
   return { kind: 'page', title: 'Account', content };
@@ -41,6 +43,31 @@ function nameForm(context: ConsoleContext, { name }: PersonRecord): Html {
     context,
     action: `${accountPath}/name`,
     fields: [textField({ name: 'name', label: 'Name', value: name, required: true, maxLength: 200, autocomplete: 'name' })],
+    submit: 'Save',
+  });
+}
+
+const themeLabels = { light: 'Light', dark: 'Dark' } as const;
+
+/** `rejected` contains the person's input if a form of the page was just submitted and rejected. */
+function displayForm(context: ConsoleContext, rejected: SubmittedForm | null): Html {
+  const { theme, timeZone } = context.session.preferences;
+  const own = rejected?.form.has('time_zone') ? rejected : null;
+  return form({
+    context,
+    action: `${accountPath}/display`,
+    fields: [
+      selectField({
+        ...{ name: 'theme', label: 'Theme', required: true, value: own ? own.form.get('theme') : theme },
+        options: [{ value: '', label: 'As the system' }, ...themes.map((value) => ({ value, label: themeLabels[value] }))],
+      }),
+      textField({
+        ...{ name: 'time_zone', label: 'Time zone', value: own ? own.form.get('time_zone') : timeZone, error: own?.errors.of('time_zone') },
+        ...{ placeholder: 'As the project', maxLength: 64, autocomplete: 'off' },
+        hint: 'For times and dates in the console. If you don’t choose one, each project uses its own reporting time zone.',
+        suggestions: ['UTC', ...Intl.supportedValuesOf('timeZone')],
+      }),
+    ],
     submit: 'Save',
   });
 }
@@ -101,10 +128,6 @@ function sessionTable(context: ConsoleContext, sessions: readonly SessionRecord[
       },
     ],
   });
-}
-
-function revokeOthers(context: ConsoleContext): Html {
-  return actionButton({ context, action: `${accountPath}/sessions/revoke-others`, label: 'Sign out all others' });
 }
 
 /** Returns e.g. `Firefox on Linux`. If we don't recognize the browser, we show the beginning of the header instead. */

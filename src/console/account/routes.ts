@@ -1,14 +1,13 @@
-/** Routes of the account page, where people change their name and password and end their sessions. */
+/** Routes of the account page, where people change their name and password, end their sessions, and manage personal tokens. */
 import { gatewayError } from '../../core/errors.ts';
 import { mayHavePassword } from '../../people/accounts.ts';
 import type { People } from '../../people/people.ts';
 import type { FieldErrors } from '../frame/field-errors.ts';
-import { type ActionRoute, type ConsoleContext, type ConsoleRoute, get, type PageContent, type PageRoute, post } from '../frame/route.ts';
+import { type ActionRoute, type ConsoleContext, type ConsoleRoute, get, type PageContent, post } from '../frame/route.ts';
 import { safePath } from '../frame/same-site.ts';
 import { accountPath } from './account-path.ts';
-import { readDisplay } from './display-form.ts';
 import { accountView } from './page.ts';
-import { createTokenRoutes } from './token-routes.ts';
+import { createdTokenView, newTokenView } from './tokens-view.ts';
 
 export function createAccountRoutes({ people }: { readonly people: People }): readonly ConsoleRoute[] {
   const { accounts, sessions, signIn, personalTokens } = people;
@@ -18,7 +17,6 @@ export function createAccountRoutes({ people }: { readonly people: People }): re
     const [person, open, tokens] = await Promise.all([accounts.get(id), sessions.list(id), personalTokens.list(id)]);
     return accountView(context, { person, sessions: open, tokens, rejected: form && errors ? { form, errors } : null });
   };
-  const page: PageRoute = get('/account', 'person', (context) => view(context));
 
   /** If the input is invalid, the account page is shown again with the error. */
   const action = (path: string, name: string, handle: ActionRoute['handle']): ActionRoute =>
@@ -30,7 +28,7 @@ export function createAccountRoutes({ people }: { readonly people: People }): re
   });
 
   const display = action('display', 'person.display', async ({ session: { person } }, form) => {
-    const preferences = readDisplay(form);
+    const preferences = { theme: form.get('theme') || null, time_zone: form.get('time_zone')?.trim() || null };
     await people.setPreferences(person.id, preferences);
     return { kind: 'redirect', to: accountPath, notice: 'Your display settings were saved.', audit: preferences };
   });
@@ -85,5 +83,33 @@ export function createAccountRoutes({ people }: { readonly people: People }): re
     return { kind: 'redirect', to: accountPath, notice, audit: { sessions: count } };
   });
 
-  return [page, rename, display, switchTheme, changePassword, revokeOthers, revoke, ...createTokenRoutes(personalTokens)];
+  const createToken: ActionRoute = post(
+    '/account/tokens',
+    { access: 'person', action: 'token.create', invalidForm: async (context, form) => newTokenView(context, form) },
+    async ({ session: { person }, origin }, form) => {
+      const input = { name: form.get('name') ?? '', scopes: form.getAll('scopes'), days: Number(form.get('days')) };
+      const { token, record } = await personalTokens.create(person.id, input);
+      const { prefix, name, scopes } = record;
+      return {
+        kind: 'page',
+        page: createdTokenView(record, token, `${origin}/mcp`),
+        audit: { token: prefix, name, scopes, days: input.days },
+      };
+    },
+  );
+
+  const revokeToken: ActionRoute = post(
+    '/account/tokens/:token/revoke',
+    { access: 'person', action: 'token.revoke' },
+    async ({ session: { person }, params }) => {
+      const { prefix, name } = await personalTokens.revoke(person.id, params.token ?? '');
+      return { kind: 'redirect', to: `${accountPath}#tokens`, notice: `The token ${name} was revoked.`, audit: { token: prefix, name } };
+    },
+  );
+
+  return [
+    get('/account', 'person', (context) => view(context)),
+    get('/account/tokens/new', 'person', async (context) => newTokenView(context, null)),
+    ...[rename, display, switchTheme, changePassword, revokeOthers, revoke, createToken, revokeToken],
+  ];
 }

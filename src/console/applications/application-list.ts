@@ -3,7 +3,8 @@ import type { ReadCounters } from '../../ceilings/counter-usage.ts';
 import type { ApplicationSettings } from '../../projects/application-settings.ts';
 import type { Applications } from '../../projects/applications.ts';
 import { toTierSets } from '../../projects/tiers.ts';
-import { type Period, parseRange } from '../../usage/analytics/range.ts';
+import type { Analytics } from '../../usage/analytics/analytics.ts';
+import { parseRange } from '../../usage/analytics/range.ts';
 import { type CeilingUse, ceilingMeters, countersOf, describeCeiling, toUses } from '../frame/ceilings.ts';
 import {
   csvLink,
@@ -25,11 +26,8 @@ import type { ConsoleContext, CsvValue, PageResult } from '../frame/route.ts';
 export interface ApplicationListDeps {
   readonly applications: Pick<Applications, 'list'>;
   readonly readCounters: ReadCounters;
-  /** Returns the calls and cost (in nano-dollars) of each application. Only reads the 200 most expensive ones. */
-  readonly recentUse: (
-    projectId: string,
-    range: Period & { readonly zone: string },
-  ) => Promise<ReadonlyMap<string, { readonly calls: number; readonly cost: bigint }>>;
+  readonly analytics: Pick<Analytics, 'figures'>;
+  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
 }
 
 interface ApplicationRow {
@@ -43,6 +41,8 @@ interface ApplicationRow {
 const pageSize = 50;
 const recentDays = 30;
 const recentRange = `${recentDays}d`;
+/** Only the most expensive applications are listed, unless they have settings. */
+const maxUsed = 200;
 
 export async function showApplications(deps: ApplicationListDeps, context: ConsoleContext): Promise<PageResult> {
   const { url, project, role, now } = context;
@@ -111,16 +111,22 @@ export function callsPath(context: ConsoleContext, source: string): string {
 }
 
 async function readApplications(deps: ApplicationListDeps, { project, now, url, zone }: ConsoleContext): Promise<ApplicationRow[]> {
-  const [stored, recent] = await Promise.all([
+  const { from, to } = parseRange(new URLSearchParams({ range: recentRange }), { zone, now });
+  const request = { projectId: project.id, from, to, zone, group: 'source', top: maxUsed } as const;
+  const [stored, { groups }] = await Promise.all([
     deps.applications.list(project.id),
-    deps.recentUse(project.id, { ...parseRange(new URLSearchParams({ range: recentRange }), { zone, now }), zone }),
+    deps.readStored(() => deps.analytics.figures(request)),
   ]);
+  const recent = new Map(groups.flatMap(({ name, figures }) => (name === null ? [] : [[name, figures] as const])));
   const settings = new Map(stored.map((application) => [application.source, application.settings]));
   const wanted = url.searchParams.get('q')?.trim().toLowerCase() ?? '';
   const sources = [...new Set([...settings.keys(), ...recent.keys()])].filter((source) => source.toLowerCase().includes(wanted));
   return sources
     .sort((left, right) => (left < right ? -1 : 1))
-    .map((source) => ({ source, settings: settings.get(source) ?? null, ...(recent.get(source) ?? { calls: 0, cost: 0n }) }));
+    .map((source) => {
+      const { calls = 0, costNanos: cost = 0n } = recent.get(source) ?? {};
+      return { source, settings: settings.get(source) ?? null, calls, cost };
+    });
 }
 
 async function readUses(

@@ -1,8 +1,11 @@
 import { gatewayError } from '../../core/errors.ts';
+import { isObject } from '../../core/json/narrow.ts';
 import { fromLocalTime } from '../../core/time-zone.ts';
-import type { ItemBeginning } from '../../memory/items/item-texts.ts';
+import type { Queries } from '../../db/database.ts';
+import { findItemBeginnings } from '../../memory/items/item-texts.ts';
 import type { Audit, AuditEntry, AuditFilter, AuditOutcome } from '../../people/audit.ts';
-import type { FindNames } from '../frame/author.ts';
+import type { People } from '../../people/people.ts';
+import { findPersonNames } from '../../people/person-names.ts';
 import {
   badge,
   type Column,
@@ -24,40 +27,32 @@ import { describeAction, describedActions, isChange, memoriesOf, memoryKey, peop
 
 export interface AuditRoutesDeps {
   readonly audit: Pick<Audit, 'list'>;
-  readonly accounts: { findByEmail(email: string): Promise<{ readonly id: string } | null> };
-  readonly findNames: FindNames;
-  /** Returns the beginning of each memory. Deleted memories are missing. */
-  readonly findMemories: (ids: readonly string[]) => Promise<readonly ItemBeginning[]>;
-  readonly members: { list(projectId: string): Promise<readonly { readonly email: string; readonly personId: string }[]> };
+  readonly people: Pick<People, 'accounts' | 'members'>;
+  readonly queries: Queries;
 }
 
 const pageSize = 100;
 /** Filters by a person that doesn't exist. Used if no account has the e-mail address, so that the list is empty. */
 const noPerson = '00000000-0000-0000-0000-000000000000';
 
-/** Returns the id of the project whose audit log is shown, or null for the audit log of the deployment. */
-type ProjectOf = (context: ConsoleContext) => string | null;
-
 export function createAuditRoutes(deps: AuditRoutesDeps): readonly ConsoleRoute[] {
-  const ofProject: ProjectOf = ({ project }) => project.id;
-  const ofDeployment: ProjectOf = () => null;
   return [
-    get('/audit', 'member', (context) => showAudit(deps, context, ofProject)),
-    get('/audit.csv', 'member', (context) => exportAudit(deps, context, ofProject)),
-    get('/admin/audit', 'admin', (context) => showAudit(deps, context, ofDeployment)),
-    get('/admin/audit.csv', 'admin', (context) => exportAudit(deps, context, ofDeployment)),
+    get('/audit', 'member', (context) => showAudit(deps, context, context.project.id)),
+    get('/audit.csv', 'member', (context) => exportAudit(deps, context, context.project.id)),
+    get('/admin/audit', 'admin', (context) => showAudit(deps, context, null)),
+    get('/admin/audit.csv', 'admin', (context) => exportAudit(deps, context, null)),
   ];
 }
 
-async function showAudit(deps: AuditRoutesDeps, context: ConsoleContext, projectOf: ProjectOf): Promise<PageResult> {
+/** `projectId` is null for the audit log of the deployment. */
+async function showAudit(deps: AuditRoutesDeps, context: ConsoleContext, projectId: string | null): Promise<PageResult> {
   const { url, zone } = context;
   const query = url.searchParams;
-  const projectId = projectOf(context);
   const before = query.get(pageParameter);
   const filter = await parseFilter(deps, context, projectId);
   const [entries, members] = await Promise.all([
     deps.audit.list({ ...filter, before: before === null ? undefined : parseId(before), limit: pageSize + 1 }),
-    projectId === null ? [] : deps.members.list(projectId),
+    projectId === null ? [] : deps.people.members.list(projectId),
   ]);
   const { shown, next } = cutPage(entries, pageSize, ({ id }) => String(id));
   // The audit log also records failed attempts to change a person, which anybody can make with any id. To keep members
@@ -66,8 +61,8 @@ async function showAudit(deps: AuditRoutesDeps, context: ConsoleContext, project
   const isKnown = (id: string): boolean => isAdmin || members.some(({ personId }) => personId === id);
   const ids = shown.flatMap((entry) => (entry.outcome === 'ok' ? peopleOf(entry) : peopleOf(entry).filter(isKnown)));
   const [names, beginnings] = await Promise.all([
-    deps.findNames([...new Set(ids)]),
-    deps.findMemories([...new Set(shown.flatMap(memoriesOf))]),
+    findPersonNames(deps.queries, [...new Set(ids)]),
+    findItemBeginnings(deps.queries, [...new Set(shown.flatMap(memoriesOf))]),
   ]);
   const memories = new Map(beginnings.map(({ projectId, id, text }) => [memoryKey(projectId, id), text]));
   const view = { names, memories, isAdmin };
@@ -161,7 +156,7 @@ function changesOf(detail: AuditEntry['detail']): Html[] {
 
 /** Returns true if the value is shown right below the sentence. All other values are in the fold-out. */
 function isShown(name: string, value: unknown): boolean {
-  if (name === 'added' || name === 'removed') return isRecord(value);
+  if (name === 'added' || name === 'removed') return isObject(value);
   return name === 'changed' || isChange(value);
 }
 
@@ -187,7 +182,7 @@ function describeName(path: string): Html {
 }
 
 function linesOf(name: string, value: unknown, label: (path: string) => Html): Html[] {
-  if (isChange(value) && isRecord(value.from) && isRecord(value.to)) {
+  if (isChange(value) && isObject(value.from) && isObject(value.to)) {
     const { from, to } = value;
     const members = [...new Set([...Object.keys(from), ...Object.keys(to)])];
     const changes = members.map((member) => [member, { from: from[member] ?? null, to: to[member] ?? null }] as const);
@@ -196,17 +191,13 @@ function linesOf(name: string, value: unknown, label: (path: string) => Html): H
     );
   }
   if (isChange(value)) return [html`${label(name)}: ${formatSetting(value.from)} → ${formatSetting(value.to)}`];
-  if (isRecord(value))
+  if (isObject(value))
     return Object.entries(value).flatMap(([member, inner]) => linesOf(name === 'changed' ? member : `${name}.${member}`, inner, label));
   return [html`${label(name)} ${formatSetting(value)}`];
 }
 
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 async function parseFilter(
-  { accounts }: AuditRoutesDeps,
+  { people: { accounts } }: AuditRoutesDeps,
   { url, zone }: ConsoleContext,
   projectId: string | null,
 ): Promise<Omit<AuditFilter, 'limit'>> {
@@ -236,8 +227,7 @@ function parseId(text: string): number {
   throw gatewayError('bad_request', { message: `${pageParameter}: must be the id of an entry` });
 }
 
-async function exportAudit(deps: AuditRoutesDeps, context: ConsoleContext, projectOf: ProjectOf): Promise<PageResult> {
-  const projectId = projectOf(context);
+async function exportAudit(deps: AuditRoutesDeps, context: ConsoleContext, projectId: string | null): Promise<PageResult> {
   const filter = await parseFilter(deps, context, projectId);
   const name = projectId === null ? 'deployment' : context.project.slug;
   const header = ['id', 'time', 'actor', 'person_id', 'person', 'project', 'action', 'target', 'outcome', 'detail'];

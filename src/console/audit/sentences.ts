@@ -1,4 +1,5 @@
 /** Describes an audit entry in a sentence with a link to what was changed. */
+import { isObject } from '../../core/json/narrow.ts';
 import type { AuditEntry } from '../../people/audit.ts';
 import { formatCount } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
@@ -261,5 +262,5 @@ function textOf(value: unknown): string | null {
 }
 
 export function isChange(value: unknown): value is { readonly from: unknown; readonly to: unknown } {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) && Object.keys(value).sort().join() === 'from,to';
+  return isObject(value) && Object.keys(value).sort().join() === 'from,to';
 }

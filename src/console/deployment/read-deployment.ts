@@ -6,25 +6,34 @@ import type { ReadCounters } from '../../ceilings/counter-usage.ts';
 import { memoryApplication, playgroundApplication } from '../../core/call.ts';
 import { isUuid } from '../../core/ids.ts';
 import { monthAt } from '../../core/time.ts';
+import type { Queries } from '../../db/database.ts';
 import type { KeyRecord } from '../../keys/key-record.ts';
-import type { Project } from '../../projects/projects.ts';
+import { readKeyRecords } from '../../keys/key-store.ts';
+import { findPersonNames } from '../../people/person-names.ts';
+import type { Project, Projects } from '../../projects/projects.ts';
 import type { Analytics } from '../../usage/analytics/analytics.ts';
 import { type DeploymentFigures, type NamedFigures, noDeploymentFigures } from '../../usage/analytics/deployment-figures.ts';
 import { type Period, type Range, unitFor } from '../../usage/analytics/range.ts';
-import { maxPageRows, type TooManyCalls } from '../../usage/analytics/row-limit.ts';
+import { maxPageRows, TooManyCalls } from '../../usage/analytics/row-limit.ts';
 import { type CeilingUse, countersOf, toUses } from '../frame/ceilings.ts';
 import type { ProviderHealth, ReadHealth } from '../frame/provider-health.ts';
+import type { ConsoleContext } from '../frame/route.ts';
 import { orTooMany } from '../frame/row-limit.ts';
 
 export interface DeploymentDeps {
-  readonly listProjects: () => Promise<readonly Project[]>;
+  readonly projects: Pick<Projects, 'findBySlug' | 'list' | 'put'>;
   readonly analytics: Pick<Analytics, 'deployment'>;
-  readonly findKeys: (ids: readonly string[]) => Promise<readonly KeyRecord[]>;
-  readonly findNames: (personIds: readonly string[]) => Promise<ReadonlyMap<string, string>>;
+  readonly queries: Queries;
   readonly readCounters: ReadCounters;
   readonly readHealth: ReadHealth;
   readonly providerNames: () => readonly string[];
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
+}
+
+/** The projects whose figures are shown, and the period that they are about. */
+export interface DeploymentView extends Pick<ConsoleContext, 'zone' | 'now' | 'signal'> {
+  readonly projects: readonly Project[];
+  readonly range: Range;
 }
 
 export interface Compared {
@@ -44,29 +53,29 @@ const maxRows = 10;
 /** How many models and providers are listed, largest first. The totals include all of them. */
 const maxGroups = 200;
 
+/** Returns the figures of the projects, in the same order as `projects`. */
 export async function readProjects(
   { analytics }: Pick<DeploymentDeps, 'analytics'>,
-  projects: readonly Project[],
-  { range, now, signal }: { readonly range: Period & Pick<Range, 'previous'>; readonly now: number; readonly signal: AbortSignal },
+  { projects, range, now, signal }: DeploymentView,
 ): Promise<readonly ProjectFigures[]> {
-  const projectIds = projects.map(({ id }) => id);
-  const capped = projects.filter(({ settings }) => settings.monthlyCapNanos !== null).map(({ id }) => id);
+  const capped = projects.filter(({ settings }) => settings.monthlyCapNanos !== null);
   const month = monthAt(now);
-  const read = (ids: readonly string[], { from, to }: Period): Promise<NamedFigures[]> =>
-    ids.length === 0
-      ? Promise.resolve([])
-      : analytics.deployment.figures({ projectIds: ids, from, to, scope: 'project', limit: ids.length, signal });
+  const read = async (among: readonly Project[], { from, to }: Period) =>
+    figuresByName(
+      among.length === 0
+        ? []
+        : await analytics.deployment.figures({ projectIds: idsOf(among), from, to, scope: 'project', limit: among.length, signal }),
+    );
   const [current, previous, spent] = await Promise.all([
-    read(projectIds, range),
-    read(projectIds, range.previous),
+    read(projects, range),
+    read(projects, range.previous),
     read(capped, { from: month.start, to: month.end }),
   ]);
-  const [byId, byIdBefore, spentById] = [byName(current), byName(previous), byName(spent)];
   return projects.map((project) => ({
     project,
-    current: byId.get(project.id) ?? noDeploymentFigures,
-    previous: byIdBefore.get(project.id) ?? noDeploymentFigures,
-    monthNanos: project.settings.monthlyCapNanos === null ? null : (spentById.get(project.id)?.costNanos ?? 0n),
+    current: current(project.id),
+    previous: previous(project.id),
+    monthNanos: project.settings.monthlyCapNanos === null ? null : spent(project.id).costNanos,
   }));
 }
 
@@ -77,39 +86,30 @@ export interface KeyFigures extends Compared {
 }
 
 export async function readKeys(
-  { analytics, findKeys, readCounters }: DeploymentDeps,
-  projects: readonly Project[],
-  { range, now, signal }: { readonly range: Range; readonly now: number; readonly signal: AbortSignal },
+  { analytics, queries, readCounters }: DeploymentDeps,
+  { projects, range, now, signal }: DeploymentView,
 ): Promise<readonly KeyFigures[]> {
-  const projectIds = projects.map(({ id }) => id);
-  const request = { projectIds, scope: 'key', signal } as const;
-  const current = await analytics.deployment.figures({ ...request, from: range.from, to: range.to, limit: maxRows });
+  const request = { projectIds: idsOf(projects), scope: 'key', limit: maxRows, signal } as const;
+  const current = await analytics.deployment.figures({ ...request, from: range.from, to: range.to });
   const names = current.flatMap(({ name }) => name ?? []);
   const [previous, keys] = await Promise.all([
-    names.length === 0 ? [] : analytics.deployment.figures({ ...request, ...range.previous, names, limit: maxRows }),
-    findKeys(names),
+    names.length === 0 ? [] : analytics.deployment.figures({ ...request, ...range.previous, names }),
+    readKeyRecords(queries, names),
   ]);
-  const before = byName(previous);
-  const rows = current.flatMap((figures) => {
+  const before = figuresByName(previous);
+  const rows = current.map(async (figures) => {
     const key = keys.find(({ id }) => id === figures.name);
     const project = projects.find(({ id }) => id === key?.projectId);
-    return key && project ? [{ key, project, current: figures, previous: before.get(key.id) ?? noDeploymentFigures }] : [];
+    if (!key || !project) return [];
+    const { cost, calls } = key.ceilings;
+    const counters = countersOf({ projectId: project.id, scope: 'key', scopeId: key.quotaKeyId }, { cost, calls }, now);
+    const counted = await readCounters(
+      project.id,
+      counters.map((counter) => counter.key),
+    );
+    return [{ key, project, current: figures, previous: before(key.id), uses: toUses(counters, counted) }];
   });
-  return Promise.all(
-    rows.map(async (row) => {
-      const { key, project } = row;
-      const lasting = { cost: key.ceilings.cost, calls: key.ceilings.calls };
-      const counters = countersOf({ projectId: project.id, scope: 'key', scopeId: key.quotaKeyId }, lasting, now);
-      const counted =
-        counters.length === 0
-          ? new Map()
-          : await readCounters(
-              project.id,
-              counters.map((counter) => counter.key),
-            );
-      return { ...row, uses: toUses(counters, counted) };
-    }),
-  );
+  return (await Promise.all(rows)).flat();
 }
 
 export interface NamedComparison extends Compared {
@@ -117,26 +117,26 @@ export interface NamedComparison extends Compared {
 }
 
 export async function readPeople(
-  { analytics, findNames }: DeploymentDeps,
-  projectIds: readonly string[],
-  { range, signal }: { readonly range: Range; readonly signal: AbortSignal },
+  { analytics, queries }: DeploymentDeps,
+  { projects, range, signal }: DeploymentView,
 ): Promise<readonly NamedComparison[]> {
-  const read = (period: Period) =>
-    analytics.deployment.playground({ projectIds, application: playgroundApplication, ...period, limit: maxGroups, signal });
-  const [current, previous] = await Promise.all([read(range), read(range.previous)]);
-  const shown = compare(current, previous).slice(0, maxRows);
-  const names = await findNames(shown.flatMap(({ name }) => (name !== null && isUuid(name) ? [name] : [])));
+  const request = { projectIds: idsOf(projects), application: playgroundApplication, limit: maxGroups, signal };
+  const people = await readBoth(range, ({ from, to }) => analytics.deployment.playground({ ...request, from, to }));
+  const shown = people.slice(0, maxRows);
+  const names = await findPersonNames(
+    queries,
+    shown.flatMap(({ name }) => (name !== null && isUuid(name) ? [name] : [])),
+  );
   return shown.map((row) => ({ ...row, name: names.get(row.name ?? '') ?? null }));
 }
 
 export async function readModels(
   { analytics }: DeploymentDeps,
-  projectIds: readonly string[],
-  { range, signal }: { readonly range: Range; readonly signal: AbortSignal },
+  { projects, range, signal }: DeploymentView,
 ): Promise<readonly NamedComparison[]> {
-  const read = ({ from, to }: Period) => analytics.deployment.figures({ projectIds, scope: 'model', from, to, limit: maxGroups, signal });
-  const [current, previous] = await Promise.all([read(range), read(range.previous)]);
-  return compare(current, previous).slice(0, maxRows);
+  const request = { projectIds: idsOf(projects), scope: 'model', limit: maxGroups, signal } as const;
+  const models = await readBoth(range, ({ from, to }) => analytics.deployment.figures({ ...request, from, to }));
+  return models.slice(0, maxRows);
 }
 
 export interface ProviderFigures {
@@ -146,29 +146,26 @@ export interface ProviderFigures {
   readonly health: ProviderHealth;
 }
 
+/** Reads all call rows that it needs if `isComplete` is set, no matter how many there are. */
 export async function readProviders(
   { analytics, readHealth, providerNames }: DeploymentDeps,
-  projectIds: readonly string[],
-  {
-    range,
-    now,
-    signal,
-    isComplete,
-  }: { readonly range: Range; readonly now: number; readonly signal: AbortSignal; readonly isComplete: boolean },
+  { projects, range, now, signal }: DeploymentView,
+  isComplete: boolean,
 ): Promise<{ readonly rows: readonly ProviderFigures[]; readonly tooMany: TooManyCalls | null }> {
-  const limit = isComplete ? Number.MAX_SAFE_INTEGER : maxPageRows;
-  const read = ({ from, to }: Period) =>
-    orTooMany(analytics.deployment.providers({ projectIds, from, to, maxRows: Math.min(limit, 2_000_000_000), signal }));
-  const [current, previous, healthOf] = await Promise.all([read(range), read(range.previous), readHealth(now)]);
-  const tooMany = [current, previous].find((result) => !Array.isArray(result)) ?? null;
-  const rows = Array.isArray(current) && Array.isArray(previous) ? compare(current, previous) : null;
-  const used = (rows ?? []).flatMap(({ name }) => name ?? []);
-  const names = [...new Set([...providerNames(), ...used])];
+  const request = { projectIds: idsOf(projects), maxRows: isComplete ? 2_000_000_000 : maxPageRows, signal };
+  const [compared, healthOf] = await Promise.all([
+    orTooMany(readBoth(range, ({ from, to }) => analytics.deployment.providers({ ...request, from, to }))),
+    readHealth(now),
+  ]);
+  const tooMany = compared instanceof TooManyCalls ? compared : null;
+  const rows = compared instanceof TooManyCalls ? null : compared;
+  const names = new Set([...providerNames(), ...(rows ?? []).flatMap(({ name }) => name ?? [])]);
+  const unused = { current: noDeploymentFigures, previous: noDeploymentFigures };
   return {
-    tooMany: tooMany as TooManyCalls | null,
-    rows: names.map((name) => ({
+    tooMany,
+    rows: [...names].map((name) => ({
       name,
-      attempts: rows && (rows.find((row) => row.name === name) ?? { current: noDeploymentFigures, previous: noDeploymentFigures }),
+      attempts: rows && (rows.find((row) => row.name === name) ?? unused),
       health: healthOf(name),
     })),
   };
@@ -180,42 +177,22 @@ export async function readProviders(
  */
 export async function readOwnCalls(
   { analytics }: DeploymentDeps,
-  projectIds: readonly string[],
-  { range, signal }: { readonly range: Range; readonly signal: AbortSignal },
+  { projects, range: { from, to }, signal }: DeploymentView,
 ): Promise<DeploymentFigures> {
   const names = [memoryApplication];
-  const [own] = await analytics.deployment.figures({
-    projectIds,
-    scope: 'source',
-    names,
-    from: range.from,
-    to: range.to,
-    limit: 1,
-    signal,
-  });
+  const [own] = await analytics.deployment.figures({ projectIds: idsOf(projects), scope: 'source', names, from, to, limit: 1, signal });
   return own ?? noDeploymentFigures;
 }
 
-export function readChart(
-  { analytics }: DeploymentDeps,
-  projectIds: readonly string[],
-  {
-    range,
-    zone,
-    shown,
-    signal,
-  }: { readonly range: Range; readonly zone: string; readonly shown: readonly string[]; readonly signal: AbortSignal },
-) {
+/** A bar of the chart shows at least an hour. */
+export function chartUnit(range: Range) {
   const unit = unitFor(range);
-  return analytics.deployment.costs({
-    projectIds,
-    from: range.from,
-    to: range.to,
-    zone,
-    unit: unit === 'minute' ? 'hour' : unit,
-    shown,
-    signal,
-  });
+  return unit === 'minute' ? 'hour' : unit;
+}
+
+export function readChart({ analytics }: DeploymentDeps, { projects, range, zone, signal }: DeploymentView, shown: readonly string[]) {
+  const { from, to } = range;
+  return analytics.deployment.costs({ projectIds: idsOf(projects), from, to, zone, unit: chartUnit(range), shown, signal });
 }
 
 export function sumOf(figures: readonly DeploymentFigures[]): DeploymentFigures {
@@ -230,15 +207,20 @@ export function sumOf(figures: readonly DeploymentFigures[]): DeploymentFigures 
   );
 }
 
-function compare(current: readonly NamedFigures[], previous: readonly NamedFigures[]): NamedComparison[] {
-  const before = byName(previous);
-  const gone = previous.filter(({ name }) => !current.some((row) => row.name === name));
-  return [
-    ...current.map((figures) => ({ name: figures.name, current: figures, previous: before.get(figures.name) ?? noDeploymentFigures })),
-    ...gone.map((figures) => ({ name: figures.name, current: noDeploymentFigures, previous: figures })),
-  ];
+function idsOf(projects: readonly Project[]): string[] {
+  return projects.map(({ id }) => id);
 }
 
-function byName(rows: readonly NamedFigures[]): ReadonlyMap<string | null, NamedFigures> {
-  return new Map(rows.map((row) => [row.name, row]));
+/** Reads the figures of a period and of the one before. Names that only occur before come last. */
+async function readBoth(range: Range, read: (period: Period) => Promise<readonly NamedFigures[]>): Promise<NamedComparison[]> {
+  const [current, previous] = await Promise.all([read(range), read(range.previous)]);
+  const [now, before] = [figuresByName(current), figuresByName(previous)];
+  const names = new Set([...current, ...previous].map(({ name }) => name));
+  return [...names].map((name) => ({ name, current: now(name), previous: before(name) }));
+}
+
+/** Returns a function that finds figures by their name. Missing figures are all 0. */
+function figuresByName(rows: readonly NamedFigures[]): (name: string | null) => DeploymentFigures {
+  const byName = new Map(rows.map((row) => [row.name, row]));
+  return (name) => byName.get(name) ?? noDeploymentFigures;
 }

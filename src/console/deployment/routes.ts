@@ -1,7 +1,6 @@
 /** The overview of the whole deployment for admins: spend, calls, errors, caps and the health of providers. */
-import type { Project } from '../../projects/projects.ts';
 import { share } from '../../usage/analytics/metrics.ts';
-import { parseRange, type Range, unitFor } from '../../usage/analytics/range.ts';
+import { parseRange, type Range } from '../../usage/analytics/range.ts';
 import {
   barChart,
   card,
@@ -21,8 +20,10 @@ import { healthRule } from '../frame/provider-health.ts';
 import { type ConsoleContext, type ConsoleRoute, type CsvValue, get, type PageResult } from '../frame/route.ts';
 import { rowLimit, tooManyCalls } from '../frame/row-limit.ts';
 import { describePeriod, rangePicker, unitLabels, unitName } from '../frame/time-range.ts';
+import { createProjectRoutes } from './project-routes.ts';
 import {
   type Compared,
+  chartUnit,
   type DeploymentDeps,
   maxProjects,
   type ProjectFigures,
@@ -46,27 +47,25 @@ export function createDeploymentRoutes(deps: DeploymentDeps): readonly ConsoleRo
   return [
     get(path, 'admin', (context) => deps.readStored(() => showDeployment(deps, context))),
     get(`${path}.csv`, 'admin', (context) => deps.readStored(() => exportDeployment(deps, context))),
+    ...createProjectRoutes(deps),
   ];
 }
 
 async function showDeployment(deps: DeploymentDeps, context: ConsoleContext): Promise<PageResult> {
-  const { url, zone, now, signal } = context;
-  const range = parseRange(url.searchParams, { zone, now });
-  const { projects, isCut } = await listProjects(deps);
-  const projectIds = projects.map(({ id }) => id);
-  const view = { range, now, signal };
-  const figures = (await readProjects(deps, projects, view)).toSorted(bySpend);
+  const { view, isCut } = await createView(deps, context);
+  const { range, zone } = view;
+  const figures = (await readProjects(deps, view)).toSorted(bySpend);
   const active = figures.filter(({ current, previous }) => current.calls > 0 || previous.calls > 0);
   const top = figures.filter(({ current }) => current.costNanos > 0n).slice(0, chartProjects);
   const shown = top.map(({ project }) => project.id);
   const isComplete = rowLimit(context).maxRows === undefined;
   const [chart, keys, models, people, providers, own] = await Promise.all([
-    readChart(deps, projectIds, { range, zone, shown, signal }),
-    readKeys(deps, projects, view),
-    readModels(deps, projectIds, view),
-    readPeople(deps, projectIds, view),
-    readProviders(deps, projectIds, { ...view, isComplete }),
-    readOwnCalls(deps, projectIds, view),
+    readChart(deps, view, shown),
+    readKeys(deps, view),
+    readModels(deps, view),
+    readPeople(deps, view),
+    readProviders(deps, view, isComplete),
+    readOwnCalls(deps, view),
   ]);
   const total = { current: sumOf(figures.map((row) => row.current)), previous: sumOf(figures.map((row) => row.previous)) };
   const idle = figures.length - active.length;
@@ -104,9 +103,10 @@ ${section('People', personTable(people), { hint: 'What people spent in the playg
   };
 }
 
-async function listProjects({ listProjects: list }: DeploymentDeps): Promise<{ projects: readonly Project[]; isCut: boolean }> {
-  const all = await list();
-  return { projects: all.slice(0, maxProjects), isCut: all.length > maxProjects };
+async function createView({ projects }: DeploymentDeps, { url, zone, now, signal }: ConsoleContext) {
+  const all = await projects.list();
+  const view = { projects: all.slice(0, maxProjects), range: parseRange(url.searchParams, { zone, now }), zone, now, signal };
+  return { view, isCut: all.length > maxProjects };
 }
 
 function bySpend(left: ProjectFigures, right: ProjectFigures): number {
@@ -161,7 +161,7 @@ function spendChart(
   units: Awaited<ReturnType<typeof readChart>>,
 ): Html {
   const { zone } = context;
-  const unit = unitFor(range) === 'minute' ? 'hour' : unitFor(range);
+  const unit = chartUnit(range);
   const hasOthers = units.some(({ costs }) => (costs.at(-1) ?? 0n) !== 0n);
   return barChart({
     title: `Spend by ${unit} and project`,
@@ -181,10 +181,8 @@ function spendChart(
 }
 
 async function exportDeployment(deps: DeploymentDeps, context: ConsoleContext): Promise<PageResult> {
-  const { url, zone, now, signal } = context;
-  const range = parseRange(url.searchParams, { zone, now });
-  const { projects } = await listProjects(deps);
-  const figures = (await readProjects(deps, projects, { range, now, signal })).toSorted(bySpend);
+  const { view } = await createView(deps, context);
+  const figures = (await readProjects(deps, view)).toSorted(bySpend);
   const rows = figures.map(({ project, current, previous, monthNanos }): CsvValue[] => [
     ...[project.slug, project.name, current.calls, current.errors, exactUsd(current.costNanos), current.unpriced],
     ...[previous.calls, previous.errors, exactUsd(previous.costNanos)],
@@ -193,7 +191,7 @@ async function exportDeployment(deps: DeploymentDeps, context: ConsoleContext): 
   ]);
   return {
     kind: 'csv',
-    fileName: `deployment-${formatTimeIn(range.from, zone, 'date')}.csv`,
+    fileName: `deployment-${formatTimeIn(view.range.from, view.zone, 'date')}.csv`,
     header: [
       ...['project', 'name', 'calls', 'errors', 'cost_usd', 'calls_of_unknown_cost', 'calls_before', 'errors_before', 'cost_usd_before'],
       ...['monthly_cap_usd', 'month_to_date_usd'],

@@ -10,19 +10,23 @@ import type { Column } from '../frame/table.ts';
 import { rangeQuery } from '../frame/time-range.ts';
 import type { Compared, KeyFigures, NamedComparison, ProjectFigures, ProviderFigures } from './read-deployment.ts';
 
+const missing = html`<span class="muted">–</span>`;
+
 function figureColumns<Row>(figuresOf: (row: Row) => Compared | null, calls = 'Calls'): readonly Column<Row>[] {
-  const muted = html`<span class="muted">–</span>`;
   return [
-    { label: calls, align: 'end', value: (row) => countOf(figuresOf(row)?.current) },
+    { label: calls, align: 'end', value: (row) => formatCount(figuresOf(row)?.current.calls ?? null) },
     { label: 'Errors', align: 'end', value: (row) => errorsOf(figuresOf(row)?.current) },
     { label: 'Spend', align: 'end', value: (row) => costOf(figuresOf(row)?.current) },
-    { label: 'Before', align: 'end', value: (row) => totalOf(figuresOf(row)?.previous) },
-    { label: 'Change', align: 'end', wideOnly: true, value: (row) => changeOf(figuresOf(row)) ?? muted },
+    {
+      label: 'Before',
+      align: 'end',
+      value: (row) => {
+        const figures = figuresOf(row);
+        return figures === null ? missing : total(figures.previous.costNanos);
+      },
+    },
+    { label: 'Change', align: 'end', wideOnly: true, value: (row) => changeOf(figuresOf(row)) ?? missing },
   ];
-}
-
-function countOf(figures: DeploymentFigures | undefined): string | null {
-  return figures === undefined ? '–' : formatCount(figures.calls);
 }
 
 function errorsOf(figures: DeploymentFigures | undefined): Html | string {
@@ -31,12 +35,8 @@ function errorsOf(figures: DeploymentFigures | undefined): Html | string {
   return html`${formatCount(figures.errors)} <span class="muted">${formatPercent(share(figures.errors, figures.calls))}</span>`;
 }
 
-function totalOf(figures: DeploymentFigures | undefined): Html {
-  return figures === undefined ? html`<span class="muted">–</span>` : total(figures.costNanos);
-}
-
 function costOf(figures: DeploymentFigures | undefined): Html {
-  if (figures === undefined) return totalOf(undefined);
+  if (figures === undefined) return missing;
   return figures.unpriced === 0
     ? total(figures.costNanos)
     : html`${total(figures.costNanos)} <span class="muted" title="${formatCount(figures.unpriced)} calls with unknown cost">+ ?</span>`;
@@ -47,19 +47,6 @@ function changeOf(figures: Compared | null): Html | null {
   const before = Number(figures.previous.costNanos);
   const percent = Math.round(((Number(figures.current.costNanos) - before) / before) * 100);
   return html`${percent > 0 ? '+' : ''}${formatCount(percent)}%`;
-}
-
-function footerOf(label: string, { current, previous }: Compared, emptyCells: number): readonly (Html | string | null)[] {
-  const sums = { current, previous };
-  return [
-    label,
-    ...Array.from({ length: emptyCells }, () => ''),
-    countOf(current),
-    errorsOf(current),
-    costOf(current),
-    total(previous.costNanos),
-    changeOf(sums) ?? '',
-  ];
 }
 
 export function projectHref(
@@ -83,19 +70,18 @@ export function projectTable(context: ConsoleContext, rows: readonly ProjectFigu
       { label: 'Monthly cap', value: capMeter },
       ...figureColumns<ProjectFigures>((row) => row),
     ],
-    footer: footerOf('All projects', all, 1),
+    footer: [
+      ...['All projects', '', formatCount(all.current.calls), errorsOf(all.current), costOf(all.current)],
+      ...[total(all.previous.costNanos), changeOf(all) ?? ''],
+    ],
   });
 }
 
-function capMeter({ project, monthNanos }: Pick<ProjectFigures, 'project' | 'monthNanos'>): Html {
+export function capMeter({ project, monthNanos }: ProjectFigures): Html {
   const cap = project.settings.monthlyCapNanos;
   if (cap === null || monthNanos === null) return html`<span class="muted">None</span>`;
-  return meter({
-    label: `Monthly cap of ${project.name}`,
-    value: Number(monthNanos),
-    max: cap,
-    text: `${totalUsd(monthNanos)} of ${totalUsd(cap)} this month`,
-  });
+  const text = `${totalUsd(monthNanos)} of ${totalUsd(cap)} this month`;
+  return meter({ label: `Monthly cap of ${project.name}`, value: Number(monthNanos), max: cap, text });
 }
 
 export function keyTable(rows: readonly KeyFigures[]): Html {

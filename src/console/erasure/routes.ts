@@ -6,12 +6,15 @@ import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
 import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
 import { hashSubjectHex } from '../../core/subject.ts';
+import type { Queries } from '../../db/database.ts';
 import { toErasureReportJson } from '../../http/shapes/memory-json.ts';
-import type { ErasurePreview } from '../../memory/erasure/erasure-preview.ts';
-import type { ErasureReport, ErasureSummary } from '../../memory/erasure/erasure-report.ts';
+import type { EraseRequest } from '../../memory/erasure/erase.ts';
+import { type ErasurePreview, previewErasure } from '../../memory/erasure/erasure-preview.ts';
+import { type ErasureReport, type ErasureSummary, findErasure, listErasures } from '../../memory/erasure/erasure-report.ts';
 import { optionalSubject } from '../../memory/items/item-schemas.ts';
 import type { ExportMemory } from '../../memory/portability/export-memory.ts';
-import { authorName, authorOf, type FindNames, findAuthors } from '../frame/author.ts';
+import { findPersonNames } from '../../people/person-names.ts';
+import { authorName, authorOf, findAuthors } from '../frame/author.ts';
 import {
   actionButton,
   confirmationForm,
@@ -35,30 +38,28 @@ import { type ConsoleContext, type ConsoleRoute, type CsvValue, get, type PageCo
 import { countNames, receiptPage, stateBadge } from './receipt-page.ts';
 
 export interface ErasurePagesDeps {
-  readonly preview: (projectId: string, subject: string) => Promise<ErasurePreview>;
-  readonly erase: (projectId: string, subject: string, askedBy: string) => Promise<ErasureSummary>;
-  /** Newest first. `before` is the id of the last erasure on the previous page. */
-  readonly listErasures: (projectId: string, limit: number, before: string | null) => Promise<readonly ErasureReport[]>;
-  readonly findErasure: (projectId: string, id: string) => Promise<ErasureReport | null>;
+  readonly queries: Queries;
+  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
+  readonly eraseSubject: (request: EraseRequest) => Promise<ErasureSummary>;
   readonly exportMemory: ExportMemory;
-  readonly findNames: FindNames;
 }
 
 const pageSize = 25;
 
-export function createErasureRoutes(deps: ErasurePagesDeps): readonly ConsoleRoute[] {
-  const { preview, erase, listErasures, findErasure, exportMemory, findNames } = deps;
-  const show = async (context: ConsoleContext, subject: string | null): Promise<PageContent> => {
-    const rows = await listErasures(context.project.id, pageSize + 1, parsePageId(context));
-    const names = await findAuthors(
-      findNames,
-      rows.map(({ askedBy }) => askedBy),
+export function createErasureRoutes({ queries, readStored, eraseSubject, exportMemory }: ErasurePagesDeps): readonly ConsoleRoute[] {
+  const authorsOf = (reports: readonly ErasureReport[]) =>
+    findAuthors(
+      (ids) => findPersonNames(queries, ids),
+      reports.map(({ askedBy }) => askedBy),
     );
-    const counts = subject === null ? null : await preview(context.project.id, subject);
-    return startPage(context, { subject, counts, rows, names });
+  const show = async (context: ConsoleContext, subject: string | null): Promise<PageContent> => {
+    const { id } = context.project;
+    const rows = await listErasures(queries, id, pageSize + 1, parsePageId(context));
+    const counts = subject === null ? null : await readStored(() => previewErasure(queries, id, subject));
+    return startPage(context, { subject, counts, rows, names: await authorsOf(rows) });
   };
   const read = async ({ project, params: { id = '' } }: ConsoleContext): Promise<ErasureReport> => {
-    const report = isUuid(id) ? await findErasure(project.id, id) : null;
+    const report = isUuid(id) ? await findErasure(queries, project.id, id) : null;
     if (!report) throw gatewayError('not_found', { message: 'no such erasure' });
     return report;
   };
@@ -70,7 +71,7 @@ export function createErasureRoutes(deps: ErasurePagesDeps): readonly ConsoleRou
       fileName: `erasures-${project.slug}.csv`,
       header: ['id', 'subject_sha256', `erased_at (${zone})`, 'asked_by', 'state', `done_at (${zone})`, ...countNames],
       rows: csvRows({
-        readPage: (before, limit) => listErasures(project.id, limit, before),
+        readPage: (before, limit) => listErasures(queries, project.id, limit, before),
         keyOf: ({ id }) => id,
         toCsv: (report) => csvRow(report, zone),
       }),
@@ -79,10 +80,9 @@ export function createErasureRoutes(deps: ErasurePagesDeps): readonly ConsoleRou
       '/erase',
       { access: 'owner', action: 'subject.erase', invalidForm: (context, fields) => show(context, validSubject(fields)) },
       async (context, fields) => {
-        const subject = readSubject(fields);
-        if (subject === null) throw gatewayError('bad_request', { issues: [{ path: 'subject', message: 'must not be empty' }] });
+        const subject = requireSubject(fields);
         if (!isConfirmed(fields, subject)) throw gatewayError('bad_request', { message: 'type the subject to confirm the erasure' });
-        const { id, deleted } = await erase(context.project.id, subject, authorOf(context.session));
+        const { id, deleted } = await eraseSubject({ projectId: context.project.id, subject, askedBy: authorOf(context.session) });
         return {
           kind: 'redirect',
           to: projectPath(context, `/erase/${id}`),
@@ -93,8 +93,7 @@ export function createErasureRoutes(deps: ErasurePagesDeps): readonly ConsoleRou
     ),
     // Use POST, because a link would have the subject in its URL.
     post('/erase/export', { access: 'owner', action: 'memory.export' }, async ({ project }, fields) => {
-      const subject = readSubject(fields);
-      if (subject === null) throw gatewayError('bad_request', { issues: [{ path: 'subject', message: 'must not be empty' }] });
+      const subject = requireSubject(fields);
       const digest = hashSubjectHex(subject);
       const lines = exportMemory({ projectId: project.id, project: project.slug, subject });
       const file = { fileName: `${project.slug}-${digest.slice(0, 16)}.jsonl`, contentType: 'application/x-ndjson' };
@@ -102,7 +101,7 @@ export function createErasureRoutes(deps: ErasurePagesDeps): readonly ConsoleRou
     }),
     get('/erase/:id', 'owner', async (context) => {
       const report = await read(context);
-      return receiptPage(context, report, await findAuthors(findNames, [report.askedBy]));
+      return receiptPage(context, report, await authorsOf([report]));
     }),
     get('/erase/:id/receipt', 'owner', async (context) => {
       const report = await read(context);
@@ -120,6 +119,12 @@ async function* toBytes(lines: AsyncIterable<string>): AsyncGenerator<Uint8Array
 function readSubject(fields: URLSearchParams): string | null {
   const subject = fields.get('subject');
   return subject === null || subject === '' ? null : parseOrBadRequest(optionalSubject, subject);
+}
+
+function requireSubject(fields: URLSearchParams): string {
+  const subject = readSubject(fields);
+  if (subject === null) throw gatewayError('bad_request', { issues: [{ path: 'subject', message: 'must not be empty' }] });
+  return subject;
 }
 
 function validSubject(fields: URLSearchParams): string | null {

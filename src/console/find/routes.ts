@@ -3,9 +3,12 @@
  * also in the command palette that Ctrl K opens (`frame/palette.js`).
  */
 import { addDays, startOf } from '../../core/time-zone.ts';
-import type { KeyRecord } from '../../keys/key-record.ts';
-import type { SubjectList } from '../../memory/records/subjects.ts';
-import type { Person, Role } from '../../people/person.ts';
+import type { Queries } from '../../db/database.ts';
+import type { Keyring } from '../../keys/keyring.ts';
+import { listSubjects, type SubjectList } from '../../memory/records/subjects.ts';
+import type { People } from '../../people/people.ts';
+import type { Role } from '../../people/person.ts';
+import type { Analytics } from '../../usage/analytics/analytics.ts';
 import { toFilterValue } from '../../usage/analytics/call-filter.ts';
 import type { FoundCalls } from '../../usage/analytics/find-calls.ts';
 import { reasonLabels } from '../../usage/refusals/explain-refusal.ts';
@@ -21,11 +24,10 @@ import { periodQuery } from '../frame/time-range.ts';
 
 export interface FindDeps {
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
-  readonly findCalls: (projectId: string, text: string) => Promise<FoundCalls>;
-  /** Returns the first end users whose id begins with the text. */
-  readonly findEndUsers: (projectId: string, text: string, limit: number) => Promise<SubjectList>;
-  readonly listKeys: (projectId: string) => Promise<readonly KeyRecord[]>;
-  readonly projectsOf: (person: Person) => Promise<readonly { readonly slug: string; readonly name: string }[]>;
+  readonly analytics: Pick<Analytics, 'find'>;
+  readonly queries: Queries;
+  readonly keyring: Pick<Keyring, 'list'>;
+  readonly people: Pick<People, 'members'>;
   readonly pagesFor: (view: { readonly slug: string; readonly role: Role; readonly isAdmin: boolean }) => readonly NavGroup[];
 }
 
@@ -88,10 +90,12 @@ async function find(deps: FindDeps, context: ConsoleContext): Promise<readonly H
   const { project, session, role } = context;
   const text = textOf(context);
   const [found, endUsers, keys, projects] = await Promise.all([
-    deps.findCalls(project.id, text),
-    text === '' ? { subjects: [], stoppedAt: null } : deps.findEndUsers(project.id, text, maxEndUsers),
-    text === '' ? [] : deps.listKeys(project.id),
-    deps.projectsOf(session.person),
+    deps.analytics.find(project.id, text),
+    text === ''
+      ? { subjects: [], stoppedAt: null }
+      : listSubjects(deps.queries, project.id, { prefix: text, after: null, limit: maxEndUsers }),
+    text === '' ? [] : deps.keyring.list(project.id),
+    deps.people.members.projectsOf(session.person),
   ]);
   const matches = (...values: readonly string[]): boolean => values.some((value) => value.toLowerCase().includes(text.toLowerCase()));
   const pages = deps.pagesFor({ slug: project.slug, role, isAdmin: session.person.isAdmin });

@@ -7,8 +7,9 @@ import { GatewayError, gatewayError } from '../../core/errors.ts';
 import { addDays, startOf, startOfNext } from '../../core/time-zone.ts';
 import { type Cookie, hostCookieName } from '../../http/cookies.ts';
 import type { KeyOfPass, Keyring } from '../../keys/keyring.ts';
-import { type AttemptLimit, limitKey, networkOf } from '../../people/attempt-limit.ts';
-import type { Project } from '../../projects/projects.ts';
+import { limitKey, networkOf } from '../../people/attempt-limit.ts';
+import type { People } from '../../people/people.ts';
+import type { Projects } from '../../projects/projects.ts';
 import type { Analytics } from '../../usage/analytics/analytics.ts';
 import type { CallSummary } from '../../usage/analytics/call-list.ts';
 import type { StatusReport } from '../../usage/status.ts';
@@ -28,8 +29,8 @@ import { keyView, myKeyPath, pasteView } from './pages.ts';
 
 export interface KeyHolderDeps {
   readonly keyring: Pick<Keyring, 'issuePass' | 'findByPass'>;
-  readonly attempts: Pick<AttemptLimit, 'count' | 'takeBack'>;
-  readonly findProject: (projectId: string) => Promise<Project>;
+  readonly people: Pick<People, 'attempts'>;
+  readonly projects: Pick<Projects, 'get'>;
   /** Returns the same report as `GET /status/peek`. */
   readonly getStatus: (caller: KeyOfPass['caller']) => Promise<StatusReport>;
   readonly analytics: Pick<Analytics, 'figures' | 'callPage' | 'streamCalls'>;
@@ -42,7 +43,7 @@ const callsPerPage = 25;
 const chartDays = 30;
 
 export function createKeyHolderRoutes(deps: KeyHolderDeps): readonly ConsoleRoute[] {
-  const { keyring, attempts, findProject, getStatus, analytics, readStored } = deps;
+  const { keyring, people, projects, getStatus, analytics, readStored } = deps;
 
   /**
    * Returns the key of the browser's pass, or null if there's no pass. Throws `invalid_key` if the pass or the key is
@@ -54,7 +55,7 @@ export function createKeyHolderRoutes(deps: KeyHolderDeps): readonly ConsoleRout
   };
 
   const show = async (context: ConsoleContext, { record, caller, endsAt }: KeyOfPass): Promise<PageContent> => {
-    const project = await findProject(record.projectId);
+    const project = await projects.get(record.projectId);
     const zone = project.settings.timeZone;
     const to = startOfNext('minute', zone, context.now);
     const own = { projectId: project.id, filter: { key: record.prefix }, to, signal: context.signal } as const;
@@ -85,14 +86,14 @@ export function createKeyHolderRoutes(deps: KeyHolderDeps): readonly ConsoleRout
   // Opening the page changes nothing, so it isn't audited.
   const open: ActionRoute = post(myKeyPath, { access: 'anyone', action: null }, async (context, form) => {
     const address = limitKey('key', networkOf(context.remoteAddress), maxFailuresPerAddress);
-    const until = await attempts.count([address]);
+    const until = await people.attempts.count([address]);
     if (until !== null) {
       const minutes = Math.ceil((until - context.now) / 60_000);
       return { kind: 'page', page: { ...pasteView(context, `Too many failed attempts. Try again in ${minutes} minutes.`), status: 429 } };
     }
     try {
       const pass = await keyring.issuePass((form.get('key') ?? '').trim(), context.now + passMs);
-      await attempts.takeBack(address);
+      await people.attempts.takeBack(address);
       const cookie = { name: cookieName(context), value: pass, maxAgeSeconds: passMs / 1_000 };
       return { kind: 'redirect', to: myKeyPath, setCookies: [cookie] };
     } catch (error) {

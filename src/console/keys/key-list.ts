@@ -1,9 +1,11 @@
 import type { ReadCounters } from '../../ceilings/counter-usage.ts';
+import type { Queries } from '../../db/database.ts';
 import type { KeyRecord } from '../../keys/key-record.ts';
 import type { Keyring } from '../../keys/keyring.ts';
+import type { Analytics } from '../../usage/analytics/analytics.ts';
 import type { KeyUse } from '../../usage/analytics/key-use.ts';
-import { type Period, parseRange } from '../../usage/analytics/range.ts';
-import type { LastError } from '../../usage/last-calls.ts';
+import { parseRange } from '../../usage/analytics/range.ts';
+import { type LastError, lastCalls, lastErrors } from '../../usage/last-calls.ts';
 import { type CeilingUse, ceilingMeters, countersOf, describeCeiling, toUses } from '../frame/ceilings.ts';
 import {
   ago,
@@ -28,13 +30,11 @@ import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, CsvValue, PageResult } from '../frame/route.ts';
 
 export interface KeyListDeps {
-  readonly keyring: Pick<Keyring, 'list'>;
+  readonly keyring: Keyring;
+  readonly queries: Queries;
+  readonly analytics: Pick<Analytics, 'keyUse'>;
   readonly readCounters: ReadCounters;
-  /** Returns the start of each key's latest call, by key id. */
-  readonly lastCalls: (keyIds: readonly string[]) => Promise<ReadonlyMap<string, number>>;
-  /** Returns the latest failed call of each key. Keys without failed calls are missing. */
-  readonly lastErrors: (keyIds: readonly string[]) => Promise<ReadonlyMap<string, LastError>>;
-  readonly keyUse: (projectId: string, request: Period & { readonly keyIds: readonly string[] }) => Promise<ReadonlyMap<string, KeyUse>>;
+  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
 }
 
 export interface UsedKey {
@@ -126,9 +126,7 @@ function keyCeilings({ record: { ceilings }, uses }: UsedKey): Html {
   return html`${longer.length === 0 && rates.length > 0 ? '' : ceilingMeters(longer)}${rates.map((rate) => html`<div>${rate}</div>`)}`;
 }
 
-export type KeyState = 'active' | 'expired' | 'revoked';
-
-export function stateOf({ revokedAt, expiresAt }: KeyRecord, now: number): KeyState {
+export function stateOf({ revokedAt, expiresAt }: KeyRecord, now: number): 'active' | 'expired' | 'revoked' {
   if (revokedAt !== null) return 'revoked';
   return expiresAt !== null && expiresAt <= now ? 'expired' : 'active';
 }
@@ -162,26 +160,30 @@ async function readKeys(deps: KeyListDeps, context: ConsoleContext, before: stri
 }
 
 /** Adds ceiling usage and spend to each key. A rotated key and its successor share ceilings, but not spend. */
-export async function withUse(deps: KeyListDeps, context: ConsoleContext, records: readonly KeyRecord[]): Promise<UsedKey[]> {
+export async function withUse(
+  { queries, analytics, readCounters, readStored }: KeyListDeps,
+  context: ConsoleContext,
+  records: readonly KeyRecord[],
+): Promise<UsedKey[]> {
   const { project, now, zone } = context;
   const holder = { projectId: project.id, scope: 'key' } as const;
   const counters = records.map(({ quotaKeyId, ceilings }) => countersOf({ ...holder, scopeId: quotaKeyId }, ceilings, now));
   const keyIds = records.map(({ id }) => id);
   const { from, to } = parseRange(new URLSearchParams({ range: recentRange }), { zone, now });
-  const [counted, lastUsed, lastErrors, recent] = await Promise.all([
-    deps.readCounters(
-      project.id,
-      counters.flat().map(({ key }) => key),
-    ),
-    deps.lastCalls(keyIds),
-    deps.lastErrors(keyIds),
-    deps.keyUse(project.id, { from, to, keyIds }),
-  ]);
+  const keys = counters.flat().map(({ key }) => key);
+  const [counted, lastUsed, errors, recent] = await readStored(() =>
+    Promise.all([
+      readCounters(project.id, keys),
+      lastCalls(queries, keyIds),
+      lastErrors(queries, keyIds),
+      analytics.keyUse(project.id, { from, to, keyIds }),
+    ]),
+  );
   return records.map((record, index) => ({
     record,
     uses: toUses(counters[index] ?? [], counted),
     lastUsedAt: lastUsed.get(record.id) ?? null,
-    lastError: lastErrors.get(record.id) ?? null,
+    lastError: errors.get(record.id) ?? null,
     recent: recent.get(record.id) ?? noUse,
   }));
 }

@@ -1,11 +1,11 @@
-import type { Issue } from '../../core/error-messages.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { asArray } from '../../core/json/narrow.ts';
 import type { StoreDownPolicy } from '../../core/windows.ts';
-import type { IssuedKey, Keyring } from '../../keys/keyring.ts';
+import type { KeyRecord } from '../../keys/key-record.ts';
+import type { IssuedKey } from '../../keys/keyring.ts';
 import { assertNotModified } from '../../projects/optimistic-lock.ts';
-import type { Project } from '../../projects/projects.ts';
-import type { KeyModelState } from '../../routing/key-models.ts';
+import type { Catalog } from '../../routing/catalog.ts';
+import { findModelStates, findUnknownNames } from '../../routing/key-models.ts';
 import { requireConfirmation } from '../frame/components.ts';
 import { noErrors } from '../frame/field-errors.ts';
 import { numberOrNull } from '../frame/form-values.ts';
@@ -17,22 +17,21 @@ import { editKeyPage, issuedKeyPage, newKeyPage, readKeyEdit, readKeyInput, read
 import { exportKeys, type KeyListDeps, showKeys, withUse } from './key-list.ts';
 
 export interface KeyRoutesDeps extends KeyListDeps {
-  readonly keyring: Pick<Keyring, 'change' | 'findById' | 'issue' | 'list' | 'read' | 'revoke' | 'rotate'>;
   /** The policy in gateway.yaml, for keys and projects without one. */
   readonly onBudgetStoreDown: () => StoreDownPolicy;
-  readonly modelStates: (project: Project, names: readonly string[]) => ReadonlyMap<string, KeyModelState>;
-  /** Returns an issue for every name that's neither a tier nor a model, unless it's in `accepted`. */
-  readonly findUnknownModels: (project: Project, names: readonly string[], accepted: readonly string[]) => readonly Issue[];
+  readonly catalog: () => Catalog;
 }
 
 export function createKeyRoutes(deps: KeyRoutesDeps): readonly ConsoleRoute[] {
-  const { keyring, onBudgetStoreDown } = deps;
+  const { keyring, catalog, onBudgetStoreDown } = deps;
+  const modelStatesOf = ({ project }: ConsoleContext, { models }: KeyRecord) =>
+    findModelStates({ catalog: catalog(), project: project.settings }, models ?? []);
 
   const showKey = async (context: ConsoleContext, form = new URLSearchParams(), errors = noErrors): Promise<PageContent> => {
     const record = await keyring.read(context.project.id, prefixOf(context));
     const [key] = await withUse(deps, context, [record]);
     if (!key) throw gatewayError('not_found', { message: 'no such key' });
-    const modelStates = deps.modelStates(context.project, record.models ?? []);
+    const modelStates = modelStatesOf(context, record);
     return keyPage(context, key, { onBudgetStoreDown: onBudgetStoreDown(), modelStates, form, errors });
   };
   const showNewKey = async (context: ConsoleContext, form = new URLSearchParams(), errors = noErrors): Promise<PageContent> =>
@@ -43,7 +42,7 @@ export function createKeyRoutes(deps: KeyRoutesDeps): readonly ConsoleRoute[] {
   };
 
   const issuedPage = (context: ConsoleContext, issued: IssuedKey): PageContent =>
-    issuedKeyPage(context, issued, deps.modelStates(context.project, issued.record.models ?? []));
+    issuedKeyPage(context, issued, modelStatesOf(context, issued.record));
 
   /**
    * Throws `bad_request` for unknown names, which are probably typos. Names that the key already has are accepted.
@@ -51,7 +50,8 @@ export function createKeyRoutes(deps: KeyRoutesDeps): readonly ConsoleRoute[] {
    */
   const assertKnownModels = ({ project }: ConsoleContext, models: unknown, kept: unknown = null): void => {
     const isText = (name: unknown): name is string => typeof name === 'string';
-    const issues = deps.findUnknownModels(project, asArray(models).filter(isText), asArray(kept).filter(isText));
+    const view = { catalog: catalog(), project: project.settings };
+    const issues = findUnknownNames(view, asArray(models).filter(isText), asArray(kept).filter(isText));
     // The form has a single field for all names, so replace the path of each issue. The message quotes the name.
     if (issues.length > 0) throw gatewayError('bad_request', { issues: issues.map((issue) => ({ ...issue, path: 'models' })) });
   };

@@ -8,7 +8,6 @@ import { parseJson } from '../../core/json/narrow.ts';
 import type { Member } from '../../people/members.ts';
 import type { People } from '../../people/people.ts';
 import type { Role } from '../../people/person.ts';
-import { signInLinkUrl } from '../../people/sign-in-links.ts';
 import {
   actionButton,
   badge,
@@ -27,7 +26,7 @@ import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import { type ActionRoute, type ConsoleContext, type ConsoleRoute, type CsvValue, get, type PageContent, post } from '../frame/route.ts';
 import { personIdOf } from './person-id.ts';
-import { type IssuedLink, signInLinkPage } from './sign-in-link.ts';
+import { issueSignInLink } from './sign-in-link.ts';
 
 export function createMemberRoutes({ accounts, links, members }: Pick<People, 'accounts' | 'links' | 'members'>): readonly ConsoleRoute[] {
   const showMembers = async (context: ConsoleContext, form = new URLSearchParams(), errors = noErrors): Promise<PageContent> => ({
@@ -62,12 +61,10 @@ ${memberTable(context, await members.list(context.project.id))}${context.role ==
       const name = form.get('name')?.trim() || undefined;
       const role = parseRole(form);
       const to = projectPath(context, '/members');
-      const showLink = (person: IssuedLink['person'] & { readonly id: string }): Promise<PageContent> =>
-        issueLink(context, person, { label: 'Members', href: to });
       if (!context.session.person.isAdmin) {
         const member = await members.invite(context.project.id, { email, name }, role);
         const audit = { person_id: member.personId, role, created: true };
-        return { kind: 'page', page: await showLink({ ...member, id: member.personId }), audit };
+        return { kind: 'page', page: await issueLink(context, { ...member, id: member.personId }), audit };
       }
       const known = await accounts.findByEmail(email);
       if (known !== null && (await members.list(context.project.id)).some((member) => member.email === known.email))
@@ -78,7 +75,7 @@ ${memberTable(context, await members.list(context.project.id))}${context.role ==
       await members.put(context.project.id, person.id, role);
       const audit = { person_id: person.id, role, created: known === null };
       if (known !== null) return { kind: 'redirect', to, notice: `${person.name} is now ${withArticle(role)}.`, audit };
-      return { kind: 'page', page: await showLink(person), audit };
+      return { kind: 'page', page: await issueLink(context, person), audit };
     }),
     post('/members/:person/role', { access: 'owner', action: 'member.change', invalidForm: showErrors }, async (context, form) => {
       const role = parseRole(form);
@@ -92,11 +89,7 @@ ${memberTable(context, await members.list(context.project.id))}${context.role ==
       const member = await requireMember(context, personIdOf(context));
       if (member.isConfirmed)
         throw gatewayError('conflict', { message: 'ask a deployment admin to create a sign-in link for this person' });
-      const page = await issueLink(
-        context,
-        { ...member, id: member.personId },
-        { label: 'Members', href: projectPath(context, '/members') },
-      );
+      const page = await issueLink(context, { ...member, id: member.personId });
       return { kind: 'page', page, audit: { person_id: member.personId } };
     }),
     post('/members/:person/remove', { access: 'owner', action: 'member.remove', invalidForm: showErrors }, async (context) => {
@@ -118,8 +111,7 @@ ${memberTable(context, await members.list(context.project.id))}${context.role ==
       if (!member.isConfirmed) {
         // Removing the member has deleted an unconfirmed account with its sign-in links. `restore` has created a new
         // account, so the person needs a new link.
-        const back = { label: 'Members', href: projectPath(context, '/members') };
-        return { kind: 'page', page: await issueLink(context, { ...member, id: member.personId }, back), audit };
+        return { kind: 'page', page: await issueLink(context, { ...member, id: member.personId }), audit };
       }
       const notice = `${member.name} is ${withArticle(member.role)} again.`;
       return { kind: 'redirect', to: projectPath(context, '/members'), notice, audit };
@@ -132,13 +124,8 @@ ${memberTable(context, await members.list(context.project.id))}${context.role ==
     return found;
   }
 
-  async function issueLink(
-    context: ConsoleContext,
-    person: IssuedLink['person'] & { readonly id: string },
-    back: { readonly label: string; readonly href: string },
-  ): Promise<PageContent> {
-    const { secret, expiresAt } = await links.issue(person.id);
-    return signInLinkPage(context, { person, url: signInLinkUrl(context.origin, secret), expiresAt }, back);
+  function issueLink(context: ConsoleContext, person: Parameters<typeof issueSignInLink>[2]): Promise<PageContent> {
+    return issueSignInLink(links, context, person, { label: 'Members', href: projectPath(context, '/members') });
   }
 }
 

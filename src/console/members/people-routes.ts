@@ -5,7 +5,6 @@
 import { gatewayError } from '../../core/errors.ts';
 import type { PersonRecord } from '../../people/accounts.ts';
 import type { People } from '../../people/people.ts';
-import { signInLinkUrl } from '../../people/sign-in-links.ts';
 import {
   actionButton,
   checkboxField,
@@ -24,10 +23,9 @@ import {
 import { type FieldErrors, noErrors } from '../frame/field-errors.ts';
 import { type Html, html } from '../frame/html.ts';
 import { type ConsoleContext, type ConsoleRoute, type CsvValue, get, type PageContent, post } from '../frame/route.ts';
-import { personBadges, signInMethods } from './person-columns.ts';
 import { personIdOf } from './person-id.ts';
-import { personPage } from './person-page.ts';
-import { signInLinkPage } from './sign-in-link.ts';
+import { personBadges, personPage, signInMethods } from './person-page.ts';
+import { issueSignInLink } from './sign-in-link.ts';
 
 const path = '/admin/people';
 const url = `/console${path}`;
@@ -38,10 +36,8 @@ export function createPeopleRoutes({
   links,
   sessions,
 }: Pick<People, 'accounts' | 'links' | 'sessions'>): readonly ConsoleRoute[] {
-  const issueLink = async (context: ConsoleContext, person: PersonRecord): Promise<PageContent> => {
-    const { secret, expiresAt } = await links.issue(person.id);
-    return signInLinkPage(context, { person, url: signInLinkUrl(context.origin, secret), expiresAt }, { label: 'People', href: url });
-  };
+  const issueLink = (context: ConsoleContext, person: PersonRecord): Promise<PageContent> =>
+    issueSignInLink(links, context, person, { label: 'People', href: url });
   const showPerson = async (context: ConsoleContext): Promise<PageContent> => {
     const person = await accounts.get(personIdOf(context));
     return personPage(context, person, await sessions.list(person.id));

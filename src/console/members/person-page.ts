@@ -1,10 +1,9 @@
 /** Shows admins the account and sessions of a person, with a button for each action that they may take. */
 import type { PersonRecord } from '../../people/accounts.ts';
 import type { SessionRecord } from '../../people/sessions.ts';
-import { actionButton, ago, card, definitions, section, table, time } from '../frame/components.ts';
-import { html } from '../frame/html.ts';
+import { actionButton, ago, badge, card, definitions, section, table, time } from '../frame/components.ts';
+import { type Html, html } from '../frame/html.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
-import { personBadges, signInMethods } from './person-columns.ts';
 
 export function personPage(context: ConsoleContext, person: PersonRecord, sessions: readonly SessionRecord[]): PageContent {
   const { zone, now } = context;
@@ -72,4 +71,13 @@ ${section(
     : {},
 )}`,
   };
+}
+
+export function personBadges({ isAdmin, disabledAt, onlyProject }: PersonRecord): Html {
+  return html`${disabledAt === null ? badge('active', 'good') : badge('disabled', 'bad')}${isAdmin ? html` ${badge('admin', 'accent')}` : ''}${onlyProject === null ? '' : html` ${badge('not confirmed', 'warning')}`}`;
+}
+
+export function signInMethods({ hasPassword, hasOidc }: PersonRecord): string {
+  const methods = [hasPassword && 'password', hasOidc && 'identity provider'].filter((method) => method !== false);
+  return methods.length === 0 ? 'Sign-in link' : methods.join(', ');
 }

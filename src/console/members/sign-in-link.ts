@@ -1,25 +1,23 @@
-/** The page that shows a new one-time sign-in link, which is never shown again. */
+import type { People } from '../../people/people.ts';
+import { signInLinkUrl } from '../../people/sign-in-links.ts';
 import { codeBlock, formatTimeIn, notice, section } from '../frame/components.ts';
 import { html } from '../frame/html.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
 
-export interface IssuedLink {
-  readonly person: { readonly email: string; readonly name: string };
-  readonly url: string;
-  readonly expiresAt: number;
-}
-
-export function signInLinkPage(
-  context: Pick<ConsoleContext, 'zone'>,
-  { person, url, expiresAt }: IssuedLink,
+/** Issues a one-time sign-in link, and returns the page with the link, which is never shown again. */
+export async function issueSignInLink(
+  links: People['links'],
+  { origin, zone }: ConsoleContext,
+  { id, email, name }: { readonly id: string; readonly email: string; readonly name: string },
   back: { readonly label: string; readonly href: string },
-): PageContent {
+): Promise<PageContent> {
+  const { secret, expiresAt } = await links.issue(id);
   return {
     kind: 'page',
-    title: `Sign-in link for ${person.name}`,
+    title: `Sign-in link for ${name}`,
     breadcrumbs: [back],
     actions: html`<a class="button" href="${back.href}">Done</a>`,
-    content: html`${notice(html`Send it to ${person.email} over a channel that you trust. A person who opens it signs in with this account.`, 'warning', 'This is the only time you see this link')}
-${section('Link', codeBlock(url, 'The sign-in link'), { hint: `It works once, until ${formatTimeIn(expiresAt, context.zone, 'minute')} (${context.zone}).` })}`,
+    content: html`${notice(html`Send it to ${email} over a channel that you trust. A person who opens it signs in with this account.`, 'warning', 'This is the only time you see this link')}
+${section('Link', codeBlock(signInLinkUrl(origin, secret), 'The sign-in link'), { hint: `It works once, until ${formatTimeIn(expiresAt, zone, 'minute')} (${zone}).` })}`,
   };
 }

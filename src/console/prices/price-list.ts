@@ -2,7 +2,8 @@
  * Lists the current prices of all models in the catalog. Each model has a page with its price history.
  */
 import { gatewayError } from '../../core/errors.ts';
-import type { PricePeriod } from '../../usage/prices/price-history.ts';
+import type { Queries } from '../../db/database.ts';
+import { latestPrices, type PricePeriod, priceHistory } from '../../usage/prices/price-history.ts';
 import {
   actionButton,
   card,
@@ -25,9 +26,7 @@ import { type PricedModel, priceColumns, priceCsv, priceCsvHeader, sourceBadge }
 
 export interface PriceListDeps {
   readonly listModels: () => readonly PricedModel[];
-  readonly latestPrices: (models: readonly string[]) => Promise<readonly PricePeriod[]>;
-  /** Newest first. */
-  readonly priceHistory: (model: string) => Promise<readonly PricePeriod[]>;
+  readonly queries: Queries;
 }
 
 export const pricesPath = '/console/admin/prices';
@@ -40,7 +39,11 @@ export async function showPrices(deps: PriceListDeps, context: ConsoleContext): 
   const all = deps.listModels();
   const following = filterModels(all, query).filter(({ id }) => id > after);
   const { shown, next } = cutPage(following, pageSize, ({ id }) => id);
-  const since = new Map((await deps.latestPrices(shown.map(({ id }) => id))).map(({ model, effectiveFrom }) => [model, effectiveFrom]));
+  const latest = await latestPrices(
+    deps.queries,
+    shown.map(({ id }) => id),
+  );
+  const since = new Map(latest.map(({ model, effectiveFrom }) => [model, effectiveFrom]));
   const importLink = session.person.isAdmin ? html`<a class="button primary" href="${pricesPath}/import">Import prices</a>` : '';
   return {
     kind: 'page',
@@ -169,7 +172,7 @@ export async function exportHistory(deps: PriceListDeps, context: ConsoleContext
 async function findModel(deps: PriceListDeps, { url }: ConsoleContext) {
   const id = url.searchParams.get('id') ?? '';
   const model = deps.listModels().find((listed) => listed.id === id);
-  const history = await deps.priceHistory(id);
+  const history = await priceHistory(deps.queries, id);
   if (model === undefined && history.length === 0) throw gatewayError('not_found', { message: 'no such model' });
   return { id, model, history };
 }

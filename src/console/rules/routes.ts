@@ -4,12 +4,13 @@
 import { gatewayError } from '../../core/errors.ts';
 import { type ContentRule, ruleIdOf } from '../../guardrails/content-rule.ts';
 import type { ContentRules } from '../../projects/content-rules.ts';
-import { type RuleUse, ruleHitsDays } from '../../projects/rule-hits.ts';
+import { ruleHitsDays } from '../../projects/rule-hits.ts';
 import { actionButton, badge, type Column, csvLink, emptyState, formatCount, table } from '../frame/components.ts';
+import { noErrors } from '../frame/field-errors.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import { type ConsoleContext, type ConsoleRoute, type CsvValue, get, type PageContent, post } from '../frame/route.ts';
-import { classLabels, describeRule, editRuleForm, readRule, readRuleEdit, ruleForm } from './rule-form.ts';
+import { describeRule, editRuleForm, readRule, readRuleEdit, ruleForm, ruleLabel } from './rule-form.ts';
 import { type RuleHitsPageDeps, ruleHitsPage } from './rule-hits-page.ts';
 import { ruleTest } from './rule-test.ts';
 
@@ -52,7 +53,7 @@ export function createRuleRoutes(deps: RuleRoutesDeps): readonly ConsoleRoute[] 
       const [rules, uses] = await Promise.all([contentRules.find(project.id), ruleHits.count(project.id)]);
       const rows = rules.map((rule): CsvValue[] => {
         const { place, class: ruleClass, action, expression = null } = rule;
-        return [place, ruleClass, action, expression, uses.get(ruleIdOf(rule))?.hits ?? 0];
+        return [place, ruleClass, action, expression, uses.get(ruleIdOf(rule)) ?? 0];
       });
       return {
         kind: 'csv',
@@ -65,9 +66,9 @@ export function createRuleRoutes(deps: RuleRoutesDeps): readonly ConsoleRoute[] 
       kind: 'page',
       page: await showRules(context, form),
     })),
-    get('/rules/:rule/hits', 'member', (context) => ruleHitsPage(deps, context)),
+    get('/rules/:rule/hits', 'member', async (context) => ruleHitsPage(deps, context, await find(context))),
     get('/rules/new', 'owner', async (context) =>
-      ruleForm(context, { action: '/rules', form: new URLSearchParams({ action: 'observe' }) }),
+      ruleForm(context, { action: '/rules', form: new URLSearchParams({ action: 'observe' }), errors: noErrors }),
     ),
     post(
       '/rules',
@@ -82,14 +83,13 @@ export function createRuleRoutes(deps: RuleRoutesDeps): readonly ConsoleRoute[] 
         return { kind: 'redirect', to: projectPath(context, '/rules'), notice: `The rule is added. ${saved}`, audit: { added: rule } };
       },
     ),
-    get('/rules/:rule/edit', 'owner', async (context) => editRuleForm(context, { id: ruleOf(context), rule: await find(context) })),
+    get('/rules/:rule/edit', 'owner', async (context) => editRuleForm(context, await find(context))),
     post(
       '/rules/:rule/edit',
       {
         access: 'owner',
         action: 'rules.change',
-        invalidForm: async (context, form, errors) =>
-          editRuleForm(context, { id: ruleOf(context), rule: await find(context), rejected: form, errors }),
+        invalidForm: async (context, form, errors) => editRuleForm(context, await find(context), { form, errors }),
       },
       async (context, form) => {
         await find(context);
@@ -122,21 +122,17 @@ function ruleOf({ params }: ConsoleContext): string {
   return params.rule ?? '';
 }
 
-function columns(context: ConsoleContext, uses: ReadonlyMap<string, RuleUse>): Column<ContentRule>[] {
+function columns(context: ConsoleContext, uses: ReadonlyMap<string, number>): Column<ContentRule>[] {
   const path = (rule: ContentRule, page: string): string => projectPath(context, `/rules/${ruleIdOf(rule)}/${page}`);
   return [
-    {
-      label: 'Looks for',
-      value: (rule) => html`${classLabels[rule.class]}${rule.expression === undefined ? '' : html` <code>${rule.expression}</code>`}`,
-      grow: true,
-    },
+    { label: 'Looks for', value: ruleLabel, grow: true },
     { label: 'In', value: ({ place }) => (place === 'input' ? 'Input' : 'Output') },
     { label: 'Action', value: ({ action }) => badge(action === 'block' ? 'blocks' : 'observes', action === 'block' ? 'bad' : 'warning') },
     {
       label: `Hits, ${ruleHitsDays} days`,
       align: 'end',
       value: (rule) => {
-        const hits = uses.get(ruleIdOf(rule))?.hits ?? 0;
+        const hits = uses.get(ruleIdOf(rule)) ?? 0;
         return hits === 0 ? html`<span class="muted">None</span>` : html`<a href="${path(rule, 'hits')}">${formatCount(hits)}</a>`;
       },
     },

@@ -1,6 +1,6 @@
-import { type ContentRule, ruleClasses } from '../../guardrails/content-rule.ts';
+import { type ContentRule, ruleClasses, ruleIdOf } from '../../guardrails/content-rule.ts';
 import { fillFields, type Option, form as renderForm, selectField, textField } from '../frame/components.ts';
-import { type FieldErrors, noErrors } from '../frame/field-errors.ts';
+import { noErrors, type SubmittedForm } from '../frame/field-errors.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
@@ -31,11 +31,9 @@ const actionOptions: readonly Option[] = [
   { value: 'block', label: 'Block' },
 ];
 
-interface RuleFormOptions {
+interface RuleFormOptions extends SubmittedForm {
   /** The path that the form posts to, relative to the project. */
   readonly action: string;
-  readonly form: URLSearchParams;
-  readonly errors?: FieldErrors;
   /**
    * Set for an existing rule. `read` is the version that the form is compared with, and `notice` says what others have
    * changed since.
@@ -43,7 +41,7 @@ interface RuleFormOptions {
   readonly edited?: { readonly read: Settings; readonly notice: Html | '' };
 }
 
-export function ruleForm(context: ConsoleContext, { action, form, errors = noErrors, edited }: RuleFormOptions): PageContent {
+export function ruleForm(context: ConsoleContext, { action, form, errors, edited }: RuleFormOptions): PageContent {
   const filled = fillFields(form, errors);
   const path = projectPath(context, '/rules');
   const classes = ruleClasses.map((value) => ({ value, label: classLabels[value] }));
@@ -86,20 +84,11 @@ export function readRule(form: URLSearchParams): Readonly<Record<string, string>
   };
 }
 
-export function editRuleForm(
-  context: ConsoleContext,
-  {
-    id,
-    rule,
-    rejected,
-    errors,
-  }: { readonly id: string; readonly rule: ContentRule; readonly rejected?: URLSearchParams; readonly errors?: FieldErrors },
-): PageContent {
+export function editRuleForm(context: ConsoleContext, rule: ContentRule, rejected?: SubmittedForm): PageContent {
   return ruleForm(context, {
-    action: `/rules/${id}/edit`,
-    form: rejected ?? new URLSearchParams({ ...rule }),
-    ...(errors && { errors }),
-    edited: rebaseSettings(rejected, readRuleEdit, toSettings(rule)),
+    action: `/rules/${ruleIdOf(rule)}/edit`,
+    ...(rejected ?? { form: new URLSearchParams({ ...rule }), errors: noErrors }),
+    edited: rebaseSettings(rejected?.form, readRuleEdit, { expression: null, ...rule }),
   });
 }
 
@@ -107,8 +96,9 @@ export function readRuleEdit(form: URLSearchParams): SettingsEdit {
   return compareSettings(parseSettingsField(form), { expression: null, ...readRule(form) });
 }
 
-function toSettings(rule: ContentRule): Settings {
-  return { expression: null, ...rule };
+/** Renders what the rule looks for. */
+export function ruleLabel({ class: ruleClass, expression }: ContentRule): Html {
+  return html`${classLabels[ruleClass]}${expression === undefined ? '' : html` <code>${expression}</code>`}`;
 }
 
 export function describeRule({ class: ruleClass, place, expression }: ContentRule): string {

@@ -1,8 +1,8 @@
 /** Lists the calls in which a content rule matched, for the last seven days. */
-import { gatewayError } from '../../core/errors.ts';
 import { isUuid, timeOf } from '../../core/ids.ts';
 import { type ContentRule, ruleIdOf } from '../../guardrails/content-rule.ts';
 import { maxCallsPerHour, type RuleHits, ruleHitsDays } from '../../projects/rule-hits.ts';
+import type { Analytics } from '../../usage/analytics/analytics.ts';
 import type { CallSummary } from '../../usage/analytics/call-list.ts';
 import { badge, cutPage, formatCount, pager, parsePageId, table, time } from '../frame/components.ts';
 import { html } from '../frame/html.ts';
@@ -11,34 +11,32 @@ import type { ConsoleContext, PageContent } from '../frame/route.ts';
 import { describeRule } from './rule-form.ts';
 
 export interface RuleHitsPageDeps {
-  readonly contentRules: { find(projectId: string): Promise<readonly ContentRule[]> };
   readonly ruleHits: Pick<RuleHits, 'count' | 'listCalls'>;
-  /** Returns calls that reached a vendor or the cache. Calls that were refused before that are missing. */
-  readonly readCalls: (projectId: string, callIds: readonly string[]) => Promise<ReadonlyMap<string, HitCall>>;
-  /** Returns the ids of refused calls with a record. If many calls are refused at once, not all are recorded. */
-  readonly findRecorded: (projectId: string, callIds: readonly string[]) => Promise<ReadonlySet<string>>;
+  readonly analytics: Pick<Analytics, 'callsById' | 'recordedRefusals'>;
+  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
 }
-
-export type HitCall = Pick<CallSummary, 'source' | 'requestedModel' | 'status' | 'outcome'>;
 
 const pageSize = 100;
 
+type HitCall = Pick<CallSummary, 'source' | 'requestedModel' | 'status' | 'outcome'>;
+
 interface Row {
   readonly id: string;
+  /** Undefined if the call was refused before it reached a vendor or the cache. */
   readonly call: HitCall | undefined;
 }
 
-export async function ruleHitsPage(deps: RuleHitsPageDeps, context: ConsoleContext): Promise<PageContent> {
-  const { project, zone, params } = context;
-  const rule = (await deps.contentRules.find(project.id)).find((found) => ruleIdOf(found) === params.rule);
-  if (!rule) throw gatewayError('not_found', { message: 'no such rule' });
+export async function ruleHitsPage(deps: RuleHitsPageDeps, context: ConsoleContext, rule: ContentRule): Promise<PageContent> {
+  const { project, zone } = context;
   const id = ruleIdOf(rule);
-  const counted = (await deps.ruleHits.count(project.id)).get(id);
+  const hits = (await deps.ruleHits.count(project.id)).get(id) ?? 0;
   const before = parsePageId(context);
   const ids = (await deps.ruleHits.listCalls(project.id, id, { before, limit: pageSize + 1 })).filter(isUuid);
   const { shown, next } = cutPage(ids, pageSize, (callId) => callId);
-  const [calls, refused] = await Promise.all([deps.readCalls(project.id, shown), deps.findRecorded(project.id, shown)]);
-  const hits = counted?.hits ?? 0;
+  // If many calls are refused at once, not all of them are recorded, and only recorded ones have a page.
+  const [calls, refused] = await deps.readStored(() =>
+    Promise.all([deps.analytics.callsById(project.id, shown), deps.analytics.recordedRefusals(project.id, shown)]),
+  );
   return {
     kind: 'page',
     title: `Hits: ${describeRule(rule)}`,

@@ -6,7 +6,7 @@ import { badge, notice, form as renderForm, section, selectField, table, textAre
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext } from '../frame/route.ts';
-import { classLabels, placeOptions } from './rule-form.ts';
+import { classLabels, placeOptions, ruleLabel } from './rule-form.ts';
 
 interface RuleResult {
   readonly rule: ContentRule;
@@ -68,11 +68,7 @@ function resultsOf(results: readonly RuleResult[], place: ContentRule['place']):
   const what = place === 'input' ? 'The call would be refused with 403' : 'The response would be withheld with 403';
   return html`${
     blocking
-      ? notice(
-          html`Blocked by the rule: ${classLabels[blocking.rule.class]}${blocking.rule.expression === undefined ? '' : html` <code>${blocking.rule.expression}</code>`}.`,
-          'bad',
-          what,
-        )
+      ? notice(html`Blocked by the rule: ${ruleLabel(blocking.rule)}.`, 'bad', what)
       : results.some(({ isMatch }) => isMatch === null)
         ? notice('The rules take too long on this text. Try a shorter one.', 'warning', 'Not all rules were tested')
         : notice(

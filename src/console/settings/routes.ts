@@ -4,7 +4,9 @@
  */
 import { changedMembers } from '../../core/changed-members.ts';
 import { gatewayError } from '../../core/errors.ts';
-import type { RetentionPreview } from '../../memory/records/deletion-rule.ts';
+import type { Clock } from '../../core/time.ts';
+import type { Queries } from '../../db/database.ts';
+import { countKeptUnlearned, previewRetention } from '../../memory/records/deletion-rule.ts';
 import {
   deletionNoticeMs,
   isSameRule,
@@ -31,30 +33,24 @@ import {
 
 export interface SettingsPageDeps {
   readonly settings: Pick<MemorySettingsStore, 'read' | 'change'>;
-  /** Previews what the rule would delete if it took effect at the time `at`. */
-  readonly previewRetention: (projectId: string, rule: StricterRule, at: number) => Promise<RetentionPreview>;
-  /**
-   * Counts conversations that are past their deletion date, but are kept because memory hasn't learned from them yet.
-   */
-  readonly countKeptUnlearned: (projectId: string) => Promise<number>;
+  readonly database: Queries;
+  readonly clock: Clock;
   readonly hasMemoryModel: (projectId: string) => Promise<boolean>;
 }
 
 export function createSettingsRoutes(deps: SettingsPageDeps): readonly ConsoleRoute[] {
-  const { settings, previewRetention, countKeptUnlearned, hasMemoryModel } = deps;
+  const { settings, database, clock, hasMemoryModel } = deps;
   const showSettings = async (context: ConsoleContext, current: ShownMemorySettings, sent?: URLSearchParams): Promise<PageContent> => {
     const { id } = context.project;
-    const kept = current.delete_conversations_after_days === null ? 0 : await countKeptUnlearned(id);
+    const kept = current.delete_conversations_after_days === null ? 0 : await countKeptUnlearned({ database, clock }, id);
     const warning = describeUnlearned(context, { current, kept, hasModel: await hasMemoryModel(id) });
-    const { read, notice: conflict } = rebaseSettings(sent, editOf, toSettings(current));
+    // A planned deletion is compared as well, because a new deletion period would replace it.
+    const { read, notice: conflict } = rebaseSettings(sent, editOf, { ...current });
     const fields = sent ?? toFields(current);
     return settingsPage(context, { fields, read, notices: html`${conflict}${describePending(context, current)}${warning}` });
   };
   return [
-    get('/settings', 'member', async (context) => {
-      const current = await settings.read(context.project.id);
-      return showSettings(context, current);
-    }),
+    get('/settings', 'member', async (context) => showSettings(context, await settings.read(context.project.id))),
     post('/settings/cancel-deletion', { access: 'member', action: 'memory.cancel_deletion' }, async (context) => {
       const { previous } = await settings.change(context.project.id, { pending_deletion: null });
       return {
@@ -74,7 +70,8 @@ export function createSettingsRoutes(deps: SettingsPageDeps): readonly ConsoleRo
           const rule = newRuleOf(before, fields);
           if (rule === null) return showSettings(context, before, fields);
           const effectiveAt = context.now + deletionNoticeMs;
-          const preview = await previewRetention(context.project.id, rule, effectiveAt);
+          const { delete_conversations_after_days: days, delete_unlearned: unlearned } = rule;
+          const preview = await previewRetention({ database, clock: { now: () => effectiveAt } }, context.project.id, days, unlearned);
           return confirmationPage(context, fields, { before, rule, effectiveAt, preview });
         },
       },
@@ -100,32 +97,15 @@ export function createSettingsRoutes(deps: SettingsPageDeps): readonly ConsoleRo
 }
 
 function toFields(settings: MemorySettings): URLSearchParams {
-  const {
-    enabled,
-    only_senders: senders,
-    delete_conversations_after_days: days,
-    delete_unlearned: unlearned,
-    batch_of: batch,
-    at_least_every_minutes: minutes,
-    recall_budget_tokens: budget,
-  } = settings;
   return new URLSearchParams({
-    ...(enabled && { enabled: 'on' }),
-    only_senders: formatSenders(senders),
-    delete_conversations_after_days: days === null ? '' : String(days),
-    ...(unlearned && { delete_unlearned: 'on' }),
-    batch_of: String(batch),
-    at_least_every_minutes: String(minutes),
-    recall_budget_tokens: budget === null ? '' : String(budget),
+    ...(settings.enabled && { enabled: 'on' }),
+    only_senders: formatSenders(settings.only_senders),
+    delete_conversations_after_days: String(settings.delete_conversations_after_days ?? ''),
+    ...(settings.delete_unlearned && { delete_unlearned: 'on' }),
+    batch_of: String(settings.batch_of),
+    at_least_every_minutes: String(settings.at_least_every_minutes),
+    recall_budget_tokens: String(settings.recall_budget_tokens ?? ''),
   });
-}
-
-/**
- * Settings in the form, to detect changes by somebody else. They include a planned deletion, because a new deletion
- * period would replace it.
- */
-function toSettings(settings: ShownMemorySettings): Settings {
-  return { ...settings };
 }
 
 function editOf(fields: URLSearchParams): SettingsEdit {

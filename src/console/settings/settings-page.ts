@@ -7,6 +7,7 @@ import {
   checkboxField,
   csrfField,
   fieldset,
+  fillFields,
   form,
   formatCount,
   formatTimeIn,
@@ -14,6 +15,7 @@ import {
   textField,
   time,
 } from '../frame/components.ts';
+import { noErrors } from '../frame/field-errors.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
@@ -79,6 +81,7 @@ interface SettingsView {
 }
 
 export function settingsPage(context: ConsoleContext, { fields, read, notices }: SettingsView): PageContent {
+  const filled = fillFields(fields, noErrors);
   const content = form({
     context,
     action: projectPath(context, '/settings'),
@@ -92,20 +95,18 @@ export function settingsPage(context: ConsoleContext, { fields, read, notices }:
         hint: 'Records conversations, learns from them, and lets applications save memories. Text of calls is stored either way.',
       }),
       textField({
-        name: 'only_senders',
+        ...filled('only_senders'),
         label: 'Only these senders',
-        value: fields.get('only_senders'),
         placeholder: 'All applications',
         hint: 'Names of applications, separated by commas. Others are not recorded, nor are calls that name no application. Recall is not limited.',
       }),
       textField({
-        name: 'delete_conversations_after_days',
+        ...filled('delete_conversations_after_days'),
         label: 'Delete conversations after',
         type: 'number',
         min: 1,
         max: 36_500,
         unit: 'days',
-        value: fields.get('delete_conversations_after_days'),
         placeholder: 'Keep',
         hint: 'The daily cleanup deletes conversations whose last turn is older, with their prompts, and memories that were corrected or removed before that time. Empty keeps everything. Live memories stay.',
       }),
@@ -119,37 +120,34 @@ export function settingsPage(context: ConsoleContext, { fields, read, notices }:
         'Learning',
         [
           textField({
-            name: 'batch_of',
+            ...filled('batch_of'),
             label: 'Batch of',
             type: 'number',
             min: 1,
             max: 1_000,
             unit: 'messages',
             required: true,
-            value: fields.get('batch_of'),
           }),
           textField({
-            name: 'at_least_every_minutes',
+            ...filled('at_least_every_minutes'),
             label: 'At least every',
             type: 'number',
             min: 1,
             max: 43_200,
             unit: 'minutes',
             required: true,
-            value: fields.get('at_least_every_minutes'),
           }),
         ],
         'A batch starts when this many messages wait, or when the oldest has waited this long. The time must be shorter than the deletion period.',
       ),
       fieldset('Recall', [
         textField({
-          name: 'recall_budget_tokens',
+          ...filled('recall_budget_tokens'),
           label: 'Budget per call',
           type: 'number',
           min: 100,
           max: 16_000,
           unit: 'tokens',
-          value: fields.get('recall_budget_tokens'),
           placeholder: 'Ten memories',
           hint: 'How much recall may add to a prompt, where four bytes of text count as a token. You pay for these tokens in every call with recall. Empty adds up to ten memories with 4,000 characters.',
         }),

@@ -12,20 +12,19 @@ import { decodeTransaction, encodeTransaction, type OidcClient, type OidcSetting
 import { failure, oidcPath } from './pages.ts';
 import type { StartSession } from './start-session.ts';
 
-export type SignInLogger = Pick<Logger, 'warn'>;
-
-interface OidcRouteDeps {
+export interface OidcRouteDeps {
   readonly people: Pick<People, 'signIn'>;
+  /** Null if no identity provider is configured. */
   readonly oidc: () => { readonly settings: OidcSettings; readonly publicUrl: string } | null;
   readonly oidcClient: OidcClient;
-  readonly startSession: StartSession;
-  readonly logger: SignInLogger;
+  readonly logger: Pick<Logger, 'warn'>;
 }
 
 const transactionSeconds = 600;
 const callbackPath = `${oidcPath}/callback`;
 
-export function createOidcRoutes({ people, oidc, oidcClient, startSession, logger }: OidcRouteDeps): readonly ConsoleRoute[] {
+export function createOidcRoutes(deps: OidcRouteDeps, startSession: StartSession): readonly ConsoleRoute[] {
+  const { people, oidc, oidcClient, logger } = deps;
   const requireOidc = () => {
     const configured = oidc();
     if (!configured) throw gatewayError('not_found');

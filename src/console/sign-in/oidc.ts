@@ -24,17 +24,12 @@ export interface OidcTransaction {
   readonly next: string;
 }
 
-export interface OidcClient {
-  /** Returns the provider's URL to redirect to. Rejects if the provider can't be reached. */
-  begin(settings: OidcSettings, redirectUri: string, next: string): Promise<{ url: string; transaction: OidcTransaction }>;
-  /** Verifies the callback and the ID token. Rejects if anything doesn't match. */
-  complete(settings: OidcSettings, callbackUrl: URL, transaction: OidcTransaction): Promise<OidcIdentity>;
-}
+export type OidcClient = ReturnType<typeof createOidcClient>;
 
 const metadataMs = 3_600_000;
 const timeoutSeconds = 10;
 
-export function createOidcClient({ clock }: { readonly clock: Clock }): OidcClient {
+export function createOidcClient({ clock }: { readonly clock: Clock }) {
   let cached: { settings: OidcSettings; fetchedAt: number; configuration: Promise<client.Configuration> } | null = null;
 
   const configurationOf = (settings: OidcSettings): Promise<client.Configuration> => {
@@ -50,7 +45,8 @@ export function createOidcClient({ clock }: { readonly clock: Clock }): OidcClie
   };
 
   return {
-    async begin(settings, redirectUri, next) {
+    /** Returns the provider's URL to redirect to. Rejects if the provider can't be reached. */
+    async begin(settings: OidcSettings, redirectUri: string, next: string) {
       const configuration = await configurationOf(settings);
       const transaction = {
         state: client.randomState(),
@@ -68,7 +64,8 @@ export function createOidcClient({ clock }: { readonly clock: Clock }): OidcClie
       });
       return { url: url.href, transaction };
     },
-    async complete(settings, callbackUrl, { state, nonce, codeVerifier }) {
+    /** Verifies the callback and the ID token. Rejects if anything doesn't match. */
+    async complete(settings: OidcSettings, callbackUrl: URL, { state, nonce, codeVerifier }: OidcTransaction): Promise<OidcIdentity> {
       const configuration = await configurationOf(settings);
       const tokens = await client.authorizationCodeGrant(configuration, callbackUrl, {
         expectedState: state,

@@ -8,23 +8,18 @@ import { signedInPath } from '../frame/kept-form.ts';
 import { type ActionRoute, type ConsoleContext, type ConsoleRoute, get, type PageRoute, post } from '../frame/route.ts';
 import { safePath } from '../frame/same-site.ts';
 import { createLinkRoutes } from './link-routes.ts';
-import type { OidcClient, OidcSettings } from './oidc.ts';
-import { createOidcRoutes, type SignInLogger } from './oidc-routes.ts';
+import { createOidcRoutes, type OidcRouteDeps } from './oidc-routes.ts';
 import { signInPath, signInView } from './pages.ts';
 import { createSessionStarter } from './start-session.ts';
 
-export interface SignInDeps {
+export interface SignInDeps extends OidcRouteDeps {
   readonly people: People;
   readonly audit: Pick<Audit, 'begin' | 'finish'>;
-  /** Null if no identity provider is configured. */
-  readonly oidc: () => { readonly settings: OidcSettings; readonly publicUrl: string } | null;
-  readonly oidcClient: OidcClient;
-  readonly logger: SignInLogger;
 }
 
 export function createSignInRoutes(deps: SignInDeps): readonly ConsoleRoute[] {
   const { people, oidc } = deps;
-  const startSession = createSessionStarter({ sessions: people.sessions, audit: deps.audit });
+  const startSession = createSessionStarter(people.sessions, deps.audit);
 
   const view = async (context: ConsoleContext, options: { next: string; email?: string; error?: string; status?: number }) =>
     signInView(context, {
@@ -65,5 +60,5 @@ export function createSignInRoutes(deps: SignInDeps): readonly ConsoleRoute[] {
     await people.sessions.end(cookies[name] ?? '');
     return { kind: 'redirect', to: signInPath, setCookies: [{ name, value: '', maxAgeSeconds: 0 }] };
   });
-  return [page, submit, signedIn, signOut, ...createLinkRoutes(people, startSession), ...createOidcRoutes({ ...deps, startSession })];
+  return [page, submit, signedIn, signOut, ...createLinkRoutes(people, startSession), ...createOidcRoutes(deps, startSession)];
 }

@@ -6,22 +6,15 @@ import type { Person } from '../../people/person.ts';
 import { type Sessions, sessionMaxMs } from '../../people/sessions.ts';
 import type { ConsoleContext } from '../frame/route.ts';
 
-export interface SessionStarterDeps {
-  readonly sessions: Sessions;
-  readonly audit: Pick<Audit, 'begin' | 'finish'>;
-}
+export type StartSession = ReturnType<typeof createSessionStarter>;
 
-type Method = 'password' | 'link' | 'oidc';
-
-/** Starts a session and returns its cookies. If the browser already has a session, that one ends. */
-export type StartSession = (
-  context: Pick<ConsoleContext, 'cookies' | 'secure' | 'userAgent'>,
-  person: Person,
-  method: Method,
-) => Promise<readonly Cookie[]>;
-
-export function createSessionStarter({ sessions, audit }: SessionStarterDeps): StartSession {
-  return async ({ cookies, secure, userAgent }, person, method) => {
+export function createSessionStarter(sessions: Sessions, audit: Pick<Audit, 'begin' | 'finish'>) {
+  /** Starts a session and returns its cookies. If the browser already has a session, that one ends. */
+  return async (
+    { cookies, secure, userAgent }: ConsoleContext,
+    person: Person,
+    method: 'password' | 'link' | 'oidc',
+  ): Promise<readonly Cookie[]> => {
     const entry = await audit.begin({ actor: 'person', personId: person.id, projectId: null, action: 'session.start' });
     const name = sessionCookieName(secure);
     const { secret } = await sessions.start(person.id, { userAgent: userAgent || null, replaces: cookies[name] ?? null });

@@ -1,6 +1,6 @@
 import { gatewayError } from '../../core/errors.ts';
-import type { Project, Projects } from '../../projects/projects.ts';
-import { parseRange, type Range } from '../../usage/analytics/range.ts';
+import type { Project } from '../../projects/projects.ts';
+import { parseRange } from '../../usage/analytics/range.ts';
 import {
   badge,
   csvLink,
@@ -8,7 +8,6 @@ import {
   exactUsd,
   fillFields,
   formatCount,
-  meter,
   pageParameter,
   pager,
   form as renderForm,
@@ -16,40 +15,20 @@ import {
   textField,
   time,
   total,
-  totalUsd,
 } from '../frame/components.ts';
 import { type FieldErrors, noErrors } from '../frame/field-errors.ts';
-import { type Html, html } from '../frame/html.ts';
+import { html } from '../frame/html.ts';
 import { type ConsoleContext, type ConsoleRoute, type CsvValue, get, type PageContent, post } from '../frame/route.ts';
+import { type DeploymentDeps, type ProjectFigures, readProjects } from './read-deployment.ts';
+import { capMeter } from './tables.ts';
 
 const path = '/admin/projects';
 const url = `/console${path}`;
 const pageSize = 100;
 
-interface Sums {
-  readonly calls: number;
-  readonly errors: number;
-  readonly costNanos: bigint;
-}
-
-interface ListedProject {
-  readonly project: Project;
-  readonly current: Sums;
-  readonly previous: Sums;
-  /** The project's spend in the current calendar month (UTC). Null if it has no cap. */
-  readonly monthNanos: bigint | null;
-}
-
-export interface ProjectRoutesDeps {
-  readonly projects: Pick<Projects, 'findBySlug' | 'list' | 'put'>;
-  /** Returns the figures of the projects, in the same order as `projects`. */
-  readonly readFigures: (
-    projects: readonly Project[],
-    view: { readonly range: Range; readonly now: number; readonly signal: AbortSignal },
-  ) => Promise<readonly ListedProject[]>;
-}
-
 const days = 30;
+
+type ProjectRoutesDeps = Pick<DeploymentDeps, 'projects' | 'analytics' | 'readStored'>;
 
 export function createProjectRoutes(deps: ProjectRoutesDeps): readonly ConsoleRoute[] {
   const { projects } = deps;
@@ -84,10 +63,10 @@ export function createProjectRoutes(deps: ProjectRoutesDeps): readonly ConsoleRo
   ];
 }
 
-async function* projectRows({ projects, readFigures }: ProjectRoutesDeps, context: ConsoleContext): AsyncGenerator<readonly CsvValue[]> {
-  const all = await projects.list();
+async function* projectRows(deps: ProjectRoutesDeps, context: ConsoleContext): AsyncGenerator<readonly CsvValue[]> {
+  const all = await deps.projects.list();
   for (let start = 0; start < all.length; start += pageSize) {
-    const listed = await readFigures(all.slice(start, start + pageSize), viewOf(context));
+    const listed = await readFigures(deps, context, all.slice(start, start + pageSize));
     for (const { project, current, monthNanos } of listed) {
       const { slug, name, settings, createdAt } = project;
       yield [
@@ -99,20 +78,21 @@ async function* projectRows({ projects, readFigures }: ProjectRoutesDeps, contex
   }
 }
 
-function viewOf({ zone, now, signal }: ConsoleContext) {
-  return { range: parseRange(new URLSearchParams({ range: `${days}d` }), { zone, now }), now, signal };
+function readFigures(deps: ProjectRoutesDeps, { zone, now, signal }: ConsoleContext, projects: readonly Project[]) {
+  const range = parseRange(new URLSearchParams({ range: `${days}d` }), { zone, now });
+  return deps.readStored(() => readProjects(deps, { projects, range, zone, now, signal }));
 }
 
-async function projectsPage({ projects, readFigures }: ProjectRoutesDeps, context: ConsoleContext): Promise<PageContent> {
+async function projectsPage(deps: ProjectRoutesDeps, context: ConsoleContext): Promise<PageContent> {
   const after = context.url.searchParams.get(pageParameter) ?? '';
-  const following = (await projects.list()).filter(({ slug }) => slug > after);
+  const following = (await deps.projects.list()).filter(({ slug }) => slug > after);
   const { shown, next } = cutPage(following, pageSize, ({ slug }) => slug);
-  const rows = await readFigures(shown, viewOf(context));
+  const rows = await readFigures(deps, context, shown);
   return {
     kind: 'page',
     title: 'Projects',
     actions: html`${csvLink(context)}<a class="button" href="/console/admin/overview?range=${days}d">Overview</a><a class="button primary" href="${url}/new">New project</a>`,
-    content: html`${table<ListedProject>({
+    content: html`${table<ProjectFigures>({
       caption: 'Projects',
       rows,
       empty: 'A project has its own keys, routing, memory and members.',
@@ -125,18 +105,11 @@ async function projectsPage({ projects, readFigures }: ProjectRoutesDeps, contex
         { label: 'Errors', align: 'end', value: ({ current }) => formatCount(current.errors), wideOnly: true },
         { label: `Spend, ${days} days`, align: 'end', value: ({ current }) => total(current.costNanos) },
         { label: `${days} days before`, align: 'end', value: ({ previous }) => total(previous.costNanos), wideOnly: true },
-        { label: 'Monthly cap', value: capOf },
+        { label: 'Monthly cap', value: capMeter },
         { label: `Created (${context.zone})`, value: ({ project }) => time(project.createdAt, context.zone, 'date'), wideOnly: true },
       ],
     })}${pager(context, next, { first: 'First', next: 'Next' })}`,
   };
-}
-
-function capOf({ project, monthNanos }: ListedProject): Html {
-  const cap = project.settings.monthlyCapNanos;
-  if (cap === null || monthNanos === null) return html`<span class="muted">None</span>`;
-  const text = `${totalUsd(monthNanos)} of ${totalUsd(cap)} this month`;
-  return meter({ label: `Monthly cap of ${project.name}`, value: Number(monthNanos), max: cap, text });
 }
 
 async function newProjectPage(context: ConsoleContext, form: URLSearchParams, errors: FieldErrors = noErrors): Promise<PageContent> {
