@@ -20,8 +20,6 @@ export interface PersonRecord extends Person {
   readonly onlyProject: string | null;
 }
 
-export type Accounts = ReturnType<typeof createAccounts>;
-
 export function createAccounts({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
   /** Throws `not_found`. */
   const get = async (personId: string): Promise<PersonRecord> => {

@@ -15,8 +15,6 @@ export interface LimitKey {
   readonly max: number;
 }
 
-export type AttemptLimit = ReturnType<typeof createAttemptLimit>;
-
 export function createAttemptLimit({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
   return {
     /**

@@ -34,8 +34,6 @@ export interface LinkInput {
   readonly password: string;
 }
 
-export type SignInLinks = ReturnType<typeof createSignInLinks>;
-
 export function createSignInLinks({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
   /**
    * Looks up a link without marking it as used. Returns null if it doesn't exist, has expired or was already used, or

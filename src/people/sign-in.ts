@@ -39,8 +39,6 @@ export interface OidcIdentity {
   readonly name: string | null;
 }
 
-export type SignIn = ReturnType<typeof createSignIn>;
-
 export function createSignIn({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
   const limit = createAttemptLimit({ database, clock });
 
