@@ -49,14 +49,9 @@ function changeOf(figures: Compared | null): Html | null {
   return html`${percent > 0 ? '+' : ''}${formatCount(percent)}%`;
 }
 
-export function projectHref(
-  context: ConsoleContext,
-  slug: string,
-  page = '/overview',
-  query: Readonly<Record<string, string>> = {},
-): string {
-  const parameters = new URLSearchParams({ ...rangeQuery(context), ...query }).toString();
-  return `/console/p/${slug}${page}${parameters === '' ? '' : `?${parameters}`}`;
+export function projectHref(context: ConsoleContext, slug: string): string {
+  const query = new URLSearchParams(rangeQuery(context)).toString();
+  return `/console/p/${slug}/overview${query === '' ? '' : `?${query}`}`;
 }
 
 export function projectTable(context: ConsoleContext, rows: readonly ProjectFigures[], all: Compared): Html {
