@@ -6,6 +6,7 @@ import { createExploreRoutes } from '../console/explore/explore-page.ts';
 import type { ReadHealth } from '../console/frame/provider-health.ts';
 import type { ConsoleRoute } from '../console/frame/route.ts';
 import { createOverviewRoutes } from '../console/overview/overview-page.ts';
+import { readKeyRecords } from '../keys/key-store.ts';
 import { findSubjects } from '../memory/conversations/find-subjects.ts';
 import { readMentions } from '../memory/conversations/mentions.ts';
 import { readCallMemory, readCallText } from '../memory/conversations/read-call-text.ts';
@@ -17,8 +18,6 @@ import type { Analytics } from '../usage/analytics/analytics.ts';
 import type { ConsoleDeps } from './console-deps.ts';
 import { createReadSetup } from './project-setup.ts';
 
-/** Limits how much text of a call is shown, because a prompt can have thousands of messages. */
-const textLimits = { maxMessages: 100, maxText: 20_000 };
 /** The maximum number of suggestions per filter, because more would make the pages large. */
 const maxSuggestions = 200;
 
@@ -42,8 +41,8 @@ export function usageAreas(deps: UsageAreasDeps, analytics: Analytics): readonly
       keys: (await listKeys(project.id)).slice(0, maxSuggestions),
     };
   };
+  const calls = { queries: database, analytics, readStored, filterChoices, listKeys, readCounters };
   const readSetup = createReadSetup({ database, snapshot, providersOf });
-  const findSubjectsOf = (projectId: string, hashes: readonly string[]) => findSubjects(database, projectId, hashes);
   const canaries = () => [...snapshot().catalog.canaries].map(([tier, canary]) => ({ tier, ...canary }));
   return [
     ...createDeploymentRoutes({
@@ -51,22 +50,9 @@ export function usageAreas(deps: UsageAreasDeps, analytics: Analytics): readonly
       providerNames: () => Object.keys(snapshot().config.providers),
     }),
     ...createOverviewRoutes({ analytics, readStored, listKeys, readCounters, readBreakers, readHealth, breakersOf, readSetup }),
-    ...createExploreRoutes({
-      ...{ analytics, readStored, filterChoices, canaries },
-      findSubjects: findSubjectsOf,
-      findNames: (ids) => findPersonNames(database, ids),
-    }),
-    ...createCallListRoutes({ analytics, readStored, filterChoices }),
-    ...createRefusedListRoutes({ analytics, readStored, filterChoices }),
-    ...createCallPageRoutes({
-      analytics,
-      readStored,
-      listKeys,
-      readCounters,
-      readCallMemory: (projectId, callId) => readCallMemory(database, projectId, callId),
-      readMentions: (projectId, callId, recalled) => readMentions(database, projectId, callId, recalled),
-      readCallText: (projectId, callId) => readCallText(database, projectId, callId, textLimits),
-      findSubjects: findSubjectsOf,
-    }),
+    ...createExploreRoutes({ queries: database, analytics, readStored, filterChoices, canaries }),
+    ...createCallListRoutes(calls),
+    ...createRefusedListRoutes(calls),
+    ...createCallPageRoutes(calls),
   ];
 }

@@ -14,11 +14,7 @@ import {
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { attemptFailure } from './describe-end.ts';
-import { outcomeBadge, toneOf } from './outcome.ts';
-
-export function attemptsSection(call: CallDetail): Html {
-  return section('Attempts', attemptsOf(call));
-}
+import { outcomeBadge, tones } from './outcome.ts';
 
 /** Lists the failures in the vendors' own words, at the top of the page because that's what people look for first. */
 export function failuresOf(attempts: readonly AttemptDetail[]): Html | string {
@@ -29,37 +25,31 @@ export function failuresOf(attempts: readonly AttemptDetail[]): Html | string {
   return failed.length === 0 ? '' : section('Why attempts failed', card(html`<div class="failures">${definitions(failed)}</div>`));
 }
 
-function attemptsOf(call: CallDetail): Html {
-  const { attempts, startedAt, durationMs, cache } = call;
-  if (attempts.length === 0)
-    return card(
-      html`<p class="muted">${cache === 'hit' ? 'There were no attempts, because the response came from the response cache.' : 'There were no attempts, because the call ended before a vendor was called.'}</p>`,
-    );
+export function attemptsSection({ attempts, startedAt, durationMs, cache }: CallDetail): Html {
+  if (attempts.length === 0) {
+    const why = cache === 'hit' ? 'the response came from the response cache' : 'the call ended before a vendor was called';
+    return section('Attempts', card(html`<p class="muted">There were no attempts, because ${why}.</p>`));
+  }
   const spans = attempts.flatMap((attempt): Span[] => {
     const start = attempt.startedAt.getTime() - startedAt.getTime();
-    const wait: Span[] =
-      attempt.waitMs === 0
-        ? []
-        : [
-            {
-              label: html`<span class="muted">Wait before attempt ${attempt.n}</span>`,
-              start: start - attempt.waitMs,
-              end: start,
-              tone: 'neutral',
-              detail: formatDuration(attempt.waitMs),
-              title: `The vendor asked us to wait ${formatDuration(attempt.waitMs)}`,
-            },
-          ];
-    return [...wait, toSpan(attempt, start)];
+    const wait: Span = {
+      label: html`<span class="muted">Wait before attempt ${attempt.n}</span>`,
+      start: start - attempt.waitMs,
+      end: start,
+      tone: 'neutral',
+      detail: formatDuration(attempt.waitMs),
+      title: `The vendor asked us to wait ${formatDuration(attempt.waitMs)}`,
+    };
+    return [...(attempt.waitMs === 0 ? [] : [wait]), toSpan(attempt, start)];
   });
-  return html`${card(waterfall({ title: 'Attempts over time', spans, totalMs: durationMs, format: formatDuration }))}${attemptTable(attempts)}`;
+  return section('Attempts', html`${card(waterfall('Attempts over time', spans, durationMs))}${attemptTable(attempts)}`);
 }
 
-function labelOf(attempt: Pick<AttemptDetail, 'n' | 'provider' | 'model' | 'member'>): string {
+function labelOf(attempt: AttemptDetail): string {
   return `${attempt.n}. ${modelOf(attempt)}`;
 }
 
-function modelOf({ provider, model, member }: Pick<AttemptDetail, 'provider' | 'model' | 'member'>): string {
+function modelOf({ provider, model, member }: AttemptDetail): string {
   return member === null ? `${provider}/${model}` : `${provider}/${model} at ${member}`;
 }
 
@@ -71,7 +61,7 @@ function toSpan(attempt: AttemptDetail, start: number): Span {
     start,
     end: start + durationMs,
     ...(firstByteMs !== null && { mark: start + Math.min(firstByteMs, durationMs) }),
-    tone: toneOf(outcome),
+    tone: tones[outcome],
     detail: outcomeBadge(attempt),
     title: `Attempt ${labelOf(attempt)}: ${first}, ${formatDuration(durationMs)} in total`,
   };

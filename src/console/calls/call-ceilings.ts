@@ -4,7 +4,8 @@ import { countersFor, type LimitedCounter } from '../../ceilings/counters.ts';
 import { type KeyRecord, noCeilings } from '../../keys/key-record.ts';
 import type { Project } from '../../projects/projects.ts';
 import type { CallDetail } from '../../usage/analytics/call-detail.ts';
-import { badge, formatCount, formatTimeIn, formatUsd, meter, notice, section, table } from '../frame/components.ts';
+import { formatAmount } from '../frame/ceilings.ts';
+import { badge, formatTimeIn, meter, notice, section, table } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import type { ConsoleContext } from '../frame/route.ts';
 
@@ -12,14 +13,8 @@ import type { ConsoleContext } from '../frame/route.ts';
  * Returns the current ceilings of the call's key, application and project, for the windows in which the call started.
  */
 export function ceilingsOf(project: Project, { source, keyId, startedAt }: CallDetail, key: KeyRecord | null): readonly LimitedCounter[] {
-  const limits = {
-    projectId: project.id,
-    keyId: key?.quotaKeyId ?? keyId,
-    source,
-    key: key?.ceilings ?? noCeilings,
-    project: project.settings,
-  };
-  return countersFor(limits, startedAt.getTime());
+  const { quotaKeyId = keyId, ceilings = noCeilings } = key ?? {};
+  return countersFor({ projectId: project.id, keyId: quotaKeyId, source, key: ceilings, project: project.settings }, startedAt.getTime());
 }
 
 interface CountedCeiling {
@@ -81,8 +76,4 @@ function useOf({ counter: { key, limit }, usage }: CountedCeiling): Html {
   if (!usage) return html`<span class="muted">No longer known</span>`;
   const text = `${formatAmount(key.ceiling, usage.used)} of ${formatAmount(key.ceiling, limit)}`;
   return meter({ label: `${holderOf(key)}: ${key.ceiling}`, value: usage.used, max: limit, text });
-}
-
-function formatAmount(ceiling: LimitedCounter['key']['ceiling'], amount: number): string {
-  return ceiling === 'cost' ? formatUsd(amount) : formatCount(amount);
 }

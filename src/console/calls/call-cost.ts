@@ -16,7 +16,12 @@ export function costSection(call: CallDetail): Html {
     ['Cache write, 1 h', formatCount(tokens.cacheWrite1h)],
     ['Output tokens', formatCount(tokens.output)],
     ['Stored cost', usd(costNanos)],
-    ...(reported === undefined ? [] : compareWithVendor(costNanos, reported)),
+    ...(reported === undefined
+      ? []
+      : ([
+          ['Cost reported by the vendor', usd(reported)],
+          ['Stored cost minus reported cost', usd(costNanos === null ? null : costNanos - reported)],
+        ] as const)),
   ]);
   const estimate = estimated
     ? notice('Tokens and cost are estimates, because the vendor sent no final count or a price is missing from the catalog.', 'warning')
@@ -31,13 +36,6 @@ export function costSection(call: CallDetail): Html {
       ? ''
       : html`<p class="hint">The vendor used the service tier ${cost.serviceTier}. The prices include its factor.</p>`;
   return section('Tokens and cost', html`${card(counts)}${estimate}${lines}${tier}${serviceTier}${explainComparison(call)}`);
-}
-
-function compareWithVendor(costNanos: number | null, reported: number): [string, Html][] {
-  return [
-    ['Cost reported by the vendor', usd(reported)],
-    ['Stored cost minus reported cost', usd(costNanos === null ? null : costNanos - reported)],
-  ];
 }
 
 function lineTable(lines: readonly CostLine[], sumNanos: number | null): Html {
@@ -68,26 +66,19 @@ function exactAmount({ whole, millionths }: CostLine['costNanos']): string {
   return `${digits.slice(0, -15)}.${fraction}`;
 }
 
-function explainComparison({ cost, costNanos, model }: CallDetail): Html {
-  switch (cost.comparison) {
-    case 'equal':
-      return html`<p class="hint">The lines add up to the stored cost, at the prices of ${model} when the call started.</p>`;
-    case 'different':
-      return notice(
-        costNanos === null
-          ? 'The call was stored without a cost, because the price of its model was unknown. The lines use a price that was recorded for that time later.'
-          : 'The lines do not add up to the stored cost, because the price for that time or the cost of the call was corrected after the call.',
-        'warning',
-      );
-    case 'cache_hit':
-      return html`<p class="hint">Nothing was charged, because the response came from the response cache.</p>`;
-    case 'no_response':
-      return html`<p class="hint">Nothing was charged, because no vendor completed the call.</p>`;
-    case 'price_unknown':
-      return notice(`The cost cannot be explained, because no price of ${model} is recorded for that time.`, 'warning');
-    case 'units_not_kept':
-      return html`<p class="hint">We cannot show the cost line by line, because the model is charged by units that are not stored with the call.</p>`;
-    case 'video':
-      return html`<p class="hint">A video is charged by the second when it is ready.</p>`;
-  }
+function explainComparison({ cost: { comparison }, costNanos, model }: CallDetail): Html {
+  const texts: Readonly<Record<typeof comparison, string>> = {
+    equal: `The lines add up to the stored cost, at the prices of ${model} when the call started.`,
+    different:
+      costNanos === null
+        ? 'The call was stored without a cost, because the price of its model was unknown. The lines use a price that was recorded for that time later.'
+        : 'The lines do not add up to the stored cost, because the price for that time or the cost of the call was corrected after the call.',
+    cache_hit: 'Nothing was charged, because the response came from the response cache.',
+    no_response: 'Nothing was charged, because no vendor completed the call.',
+    price_unknown: `The cost cannot be explained, because no price of ${model} is recorded for that time.`,
+    units_not_kept: 'We cannot show the cost line by line, because the model is charged by units that are not stored with the call.',
+    video: 'A video is charged by the second when it is ready.',
+  };
+  const isUnexpected = comparison === 'different' || comparison === 'price_unknown';
+  return isUnexpected ? notice(texts[comparison], 'warning') : html`<p class="hint">${texts[comparison]}</p>`;
 }

@@ -1,16 +1,17 @@
 /** The list of calls, with filters, a histogram, live updates and CSV export. */
-import type { Analytics } from '../../usage/analytics/analytics.ts';
 import type { CallFilter } from '../../usage/analytics/call-filter.ts';
 import type { CallSummary } from '../../usage/analytics/call-list.ts';
 import type { Figures } from '../../usage/analytics/figures.ts';
-import { parseRange, type Range, unitFor } from '../../usage/analytics/range.ts';
+import { parseRange, unitFor } from '../../usage/analytics/range.ts';
 import type { UnitFigures } from '../../usage/analytics/read-figures.ts';
 import { TooManyCalls } from '../../usage/analytics/row-limit.ts';
-import { activeFilters, callFilterForm, type FilterChoices, filterQuery, readCallFilter } from '../frame/call-filters.ts';
+import { activeFilters, callFilterForm, filterQuery, readCallFilter } from '../frame/call-filters.ts';
 import {
   badge,
   barChart,
   card,
+  countOf,
+  csvFile,
   csvLink,
   equalUsd,
   exactUsd,
@@ -30,20 +31,15 @@ import { ownCallsLine, readFigures, readOwnFigures } from '../frame/own-calls.ts
 import { findPath } from '../frame/palette.ts';
 import { projectPath } from '../frame/project-path.ts';
 import { refusedLine } from '../frame/refused-line.ts';
-import { type ConsoleContext, type ConsoleRoute, type CsvValue, get, type PageResult } from '../frame/route.ts';
+import { type ConsoleContext, type ConsoleRoute, get, type PageResult } from '../frame/route.ts';
 import { orTooMany, rowLimit, tooManyCalls } from '../frame/row-limit.ts';
-import { periodQuery, rangePicker, rangeQuery, unitLabels, unitName } from '../frame/time-range.ts';
+import { periodQuery, rangePicker, rangeQuery } from '../frame/time-range.ts';
+import type { CallsDeps } from './deps.ts';
 import { outcomeBadge } from './outcome.ts';
-
-export interface CallListDeps {
-  readonly analytics: Pick<Analytics, 'callPage' | 'streamCalls' | 'figures' | 'refusedCounts'>;
-  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
-  readonly filterChoices: (context: ConsoleContext) => Promise<FilterChoices>;
-}
 
 const pageSize = 50;
 
-export function createCallListRoutes(deps: CallListDeps): readonly ConsoleRoute[] {
+export function createCallListRoutes(deps: CallsDeps): readonly ConsoleRoute[] {
   return [
     get('/calls', 'member', (context) => deps.readStored(() => showCalls(deps, context))),
     get('/calls.csv', 'member', (context) => deps.readStored(() => exportCalls(deps, context))),
@@ -56,21 +52,7 @@ export function createCallListRoutes(deps: CallListDeps): readonly ConsoleRoute[
   ];
 }
 
-interface View {
-  readonly range: Range;
-  readonly filter: CallFilter;
-  readonly selection: {
-    readonly projectId: string;
-    readonly from: number;
-    readonly to: number;
-    readonly filter: CallFilter;
-    readonly signal: AbortSignal;
-  };
-  readonly before: string | null;
-  readonly isLive: boolean;
-}
-
-function readView(context: ConsoleContext): View {
+function readView(context: ConsoleContext) {
   const { url, project, zone, now, signal } = context;
   const range = parseRange(url.searchParams, { zone, now });
   const filter = readCallFilter(context);
@@ -79,7 +61,7 @@ function readView(context: ConsoleContext): View {
   return { range, filter, selection: { projectId: project.id, from: range.from, to: range.to, filter, signal }, before, isLive };
 }
 
-async function showCalls({ analytics, filterChoices }: CallListDeps, context: ConsoleContext): Promise<PageResult> {
+async function showCalls({ analytics, filterChoices }: CallsDeps, context: ConsoleContext): Promise<PageResult> {
   const { zone, url } = context;
   // Refused calls have neither a model nor a cost, so they have a list of their own.
   if (url.searchParams.get('result') === 'refused') {
@@ -89,14 +71,13 @@ async function showCalls({ analytics, filterChoices }: CallListDeps, context: Co
   const { range, filter, selection, before, isLive } = readView(context);
   const unit = unitFor(range);
   const figures = { ...selection, zone, unit, ...rowLimit(context) };
-  const { from, to, projectId, signal } = selection;
   const { source, key } = filter;
   const [page, { report, hasOwn }, own, choices, refused] = await Promise.all([
     orTooMany(analytics.callPage({ ...selection, before, limit: pageSize, ...rowLimit(context) })),
     readFigures(analytics, figures),
     readOwnFigures(analytics, figures),
     filterChoices(context),
-    analytics.refusedCounts({ projectId, from, to, signal, source, key }),
+    analytics.refusedCounts({ ...selection, source, key }),
   ]);
   const list = page instanceof TooManyCalls ? '' : callTable(context, page.calls);
   const content = html`${searchForm(context)}${rangePicker(context, range)}
@@ -119,7 +100,7 @@ function searchForm(context: ConsoleContext): Html {
 }
 
 function summaryOf(context: ConsoleContext, { calls, errors, costNanos, unpriced }: Figures): Html {
-  return html`<p class="muted">${formatCount(calls)} ${calls === 1 ? 'call' : 'calls'}, ${formatCount(errors)} ${errors === 1 ? 'error' : 'errors'}, ${totalUsd(costNanos)}${
+  return html`<p class="muted">${countOf(calls, 'call')}, ${countOf(errors, 'error')}, ${totalUsd(costNanos)}${
     unpriced === 0
       ? ''
       : html` and <a href="${withQuery(context, { price: 'unknown', [pageParameter]: null })}">${formatCount(unpriced)} with unknown cost</a>`
@@ -140,13 +121,12 @@ function histogram(context: ConsoleContext, filter: CallFilter, unit: ReturnType
   const { zone } = context;
   return barChart({
     title: `Calls per ${unit}`,
-    hideTitle: true,
     zone,
-    bucketName: unitName(unit),
+    unit,
     wholeNumbers: true,
     series: [{ name: 'Successful' }, { name: 'Errors', tone: 'bad', href: withQuery(context, { result: 'error', [pageParameter]: null }) }],
     buckets: units.map(({ start, end, figures: { calls, errors } }) => ({
-      ...unitLabels(unit, zone, start),
+      start,
       values: [calls - errors, errors],
       href: projectPath(context, '/calls', { ...periodQuery({ from: start, to: end }, zone), ...filterQuery(filter) }),
     })),
@@ -192,59 +172,37 @@ function modelOf({ model, requestedModel, cache, attempts }: CallSummary): Html 
   return html`${model ?? html`<span class="muted">No model</span>`}${asked}${hit}${failover}`;
 }
 
-async function exportCalls({ analytics }: CallListDeps, context: ConsoleContext): Promise<PageResult> {
+async function exportCalls({ analytics }: CallsDeps, context: ConsoleContext): Promise<PageResult> {
   const { project, zone } = context;
   const { selection } = readView(context);
-  const rows = (async function* () {
-    for await (const call of analytics.streamCalls(selection)) {
-      yield toCsvRow(call, zone);
-    }
-  })();
-  return {
-    kind: 'csv',
-    fileName: `${project.slug}-calls-${formatTimeIn(selection.from, zone, 'date')}.csv`,
-    header: csvHeader(zone),
-    rows,
-  };
-}
-
-function csvHeader(zone: string): string[] {
-  return [
-    ...[
-      'id',
-      `time (${zone})`,
-      'started_at_utc',
-      'application',
-      'key',
-      'route',
-      'model_asked',
-      'model',
-      'stream',
-      'status',
-      'code',
-      'outcome',
-      'cache',
-    ],
-    ...[
-      'input_tokens',
-      'cached_input_tokens',
-      'cache_write_tokens',
-      'output_tokens',
-      'cost_usd',
-      'duration_ms',
-      'first_byte_ms',
-      'attempts',
-    ],
-    ...['task_id', 'turn_id', 'agent_id'],
-  ];
-}
-
-function toCsvRow(call: CallSummary, zone: string): CsvValue[] {
-  const { id, startedAt, source, keyPrefix, route, requestedModel, model, stream, status, code, outcome, cache, costNanos } = call;
-  return [
-    ...[id, formatTimeIn(startedAt, zone, 'millisecond'), startedAt.toISOString(), source, keyPrefix, route, requestedModel, model, stream],
-    ...[status, code, outcome, cache, call.input, call.cachedInput, call.cacheWrite, call.output],
-    ...[costNanos === null ? null : exactUsd(costNanos), call.durationMs, call.firstByteMs, call.attempts],
-    ...[call.taskId, call.turnId, call.agentId],
-  ];
+  return csvFile<CallSummary>(
+    `${project.slug}-calls-${formatTimeIn(selection.from, zone, 'date')}.csv`,
+    {
+      id: ({ id }) => id,
+      [`time (${zone})`]: ({ startedAt }) => formatTimeIn(startedAt, zone, 'millisecond'),
+      started_at_utc: ({ startedAt }) => startedAt.toISOString(),
+      application: ({ source }) => source,
+      key: ({ keyPrefix }) => keyPrefix,
+      route: ({ route }) => route,
+      model_asked: ({ requestedModel }) => requestedModel,
+      model: ({ model }) => model,
+      stream: ({ stream }) => stream,
+      status: ({ status }) => status,
+      code: ({ code }) => code,
+      outcome: ({ outcome }) => outcome,
+      cache: ({ cache }) => cache,
+      input_tokens: ({ input }) => input,
+      cached_input_tokens: ({ cachedInput }) => cachedInput,
+      cache_write_tokens: ({ cacheWrite }) => cacheWrite,
+      output_tokens: ({ output }) => output,
+      cost_usd: ({ costNanos }) => (costNanos === null ? null : exactUsd(costNanos)),
+      duration_ms: ({ durationMs }) => durationMs,
+      first_byte_ms: ({ firstByteMs }) => firstByteMs,
+      attempts: ({ attempts }) => attempts,
+      task_id: ({ taskId }) => taskId,
+      turn_id: ({ turnId }) => turnId,
+      agent_id: ({ agentId }) => agentId,
+    },
+    analytics.streamCalls(selection),
+  );
 }

@@ -13,9 +13,9 @@ import { shorten } from '../frame/values.ts';
 /**
  * The terms that a response has taken from each memory, by memory id. Terms that are in the prompt as well don't count.
  */
-export type Mentions = ReadonlyMap<string, readonly string[]>;
+type Mentions = ReadonlyMap<string, readonly string[]>;
 
-export interface ShownMemory {
+interface ShownMemory {
   readonly call: Pick<CallDetail, 'cost' | 'cache'>;
   readonly memory: CallMemory | null;
   /** Null if the call's response isn't stored. */

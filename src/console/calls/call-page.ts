@@ -3,13 +3,14 @@
  * ceilings and memory.
  */
 
-import type { ReadCounters } from '../../ceilings/counter-usage.ts';
 import { formatCounterKey } from '../../ceilings/counters.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
+import type { Queries } from '../../db/database.ts';
 import type { KeyRecord } from '../../keys/key-record.ts';
-import type { CallMemory, CallText } from '../../memory/conversations/read-call-text.ts';
-import type { Analytics } from '../../usage/analytics/analytics.ts';
+import { findSubjects } from '../../memory/conversations/find-subjects.ts';
+import { readMentions } from '../../memory/conversations/mentions.ts';
+import { readCallMemory, readCallText } from '../../memory/conversations/read-call-text.ts';
 import type { CallDetail } from '../../usage/analytics/call-detail.ts';
 import {
   badge,
@@ -32,31 +33,22 @@ import { weekAround } from '../frame/time-range.ts';
 import { attemptsSection, failuresOf } from './attempts.ts';
 import { ceilingsOf, ceilingsSection } from './call-ceilings.ts';
 import { costSection } from './call-cost.ts';
-import { type Mentions, memorySection } from './call-memory.ts';
+import { memorySection } from './call-memory.ts';
 import { textSection } from './call-text.ts';
+import type { CallsDeps } from './deps.ts';
 import { describeEnd, titleOf } from './describe-end.ts';
-import { outcomeBadge, toneOf } from './outcome.ts';
+import { outcomeBadge, tones } from './outcome.ts';
 import { planSection } from './plan.ts';
 import { refusedCallPage } from './refused-call-page.ts';
 
-export interface CallPageDeps {
-  readonly analytics: Pick<Analytics, 'call' | 'refusedCall'>;
-  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
-  readonly listKeys: (projectId: string) => Promise<readonly KeyRecord[]>;
-  readonly readCounters: ReadCounters;
-  readonly readCallMemory: (projectId: string, callId: string) => Promise<CallMemory | null>;
-  /** Finds the terms of each memory that occur in the response. Null if the response isn't stored. */
-  readonly readMentions: (projectId: string, callId: string, recalled: CallMemory['recalled']) => Promise<Mentions | null>;
-  readonly readCallText: (projectId: string, callId: string) => Promise<CallText | null>;
-  /** Returns end users by the hash that calls contain. Those whose text isn't stored are missing. */
-  readonly findSubjects: (projectId: string, hashes: readonly string[]) => Promise<ReadonlyMap<string, string>>;
-}
+/** Limits how much text of a call is shown, because a prompt can have thousands of messages. */
+const textLimits = { maxMessages: 100, maxText: 20_000 };
 
-export function createCallPageRoutes(deps: CallPageDeps): readonly ConsoleRoute[] {
+export function createCallPageRoutes(deps: CallsDeps): readonly ConsoleRoute[] {
   return [get('/calls/:id', 'member', (context) => deps.readStored(() => showCall(deps, context)))];
 }
 
-async function showCall(deps: CallPageDeps, context: ConsoleContext): Promise<PageResult> {
+async function showCall(deps: CallsDeps, context: ConsoleContext): Promise<PageResult> {
   const { project, params, url, zone } = context;
   const id = params.id ?? '';
   const call = isUuid(id) ? await deps.analytics.call(project.id, id) : null;
@@ -68,22 +60,20 @@ async function showCall(deps: CallPageDeps, context: ConsoleContext): Promise<Pa
   const withText = url.searchParams.get('text') === '1';
   const { subjectSha256 } = call;
   const [{ memory, mentions }, text, keys, subjects] = await Promise.all([
-    readMemory(deps, project.id, id),
-    withText ? deps.readCallText(project.id, id) : null,
+    readMemory(deps.queries, project.id, id),
+    withText ? readCallText(deps.queries, project.id, id, textLimits) : null,
     deps.listKeys(project.id),
-    deps.findSubjects(project.id, subjectSha256 === null ? [] : [subjectSha256]),
+    findSubjects(deps.queries, project.id, subjectSha256 === null ? [] : [subjectSha256]),
   ]);
   const key = keys.find((record) => record.id === call.keyId) ?? null;
   const counters = ceilingsOf(project, call, key);
-  const counted = await deps.readCounters(
-    project.id,
-    counters.map((counter) => counter.key),
-  );
+  const counterKeys = counters.map((counter) => counter.key);
+  const counted = await deps.readCounters(project.id, counterKeys);
   const usages = counters.map((counter) => ({ counter, usage: counted.get(formatCounterKey(counter.key)) ?? null }));
   const shownText = memory === null ? 'not stored' : withText ? text : 'on demand';
   const content = html`${endNotice(call)}${failuresOf(call.attempts)}
 ${summary(context, call, key, subjects.get(subjectSha256 ?? ''))}
-${textSection(context, { call, text: shownText })}
+${textSection(context, call, shownText)}
 ${attemptsSection(call)}
 ${planSection(call)}
 ${costSection(call)}
@@ -99,16 +89,16 @@ ${correlationSection(context, call)}`;
   };
 }
 
-async function readMemory(deps: CallPageDeps, projectId: string, callId: string) {
-  const memory = await deps.readCallMemory(projectId, callId);
-  const mentions = memory && memory.recalled.length > 0 ? await deps.readMentions(projectId, callId, memory.recalled) : null;
+async function readMemory(queries: Queries, projectId: string, callId: string) {
+  const memory = await readCallMemory(queries, projectId, callId);
+  const mentions = memory && memory.recalled.length > 0 ? await readMentions(queries, projectId, callId, memory.recalled) : null;
   return { memory, mentions };
 }
 
 function endNotice(call: CallDetail): Html | string {
   const text = describeEnd(call);
   if (text === null) return '';
-  return notice(html`${text}${call.code === null ? '' : html` <code>${call.code}</code>`}`, toneOf(call.outcome));
+  return notice(html`${text}${call.code === null ? '' : html` <code>${call.code}</code>`}`, tones[call.outcome]);
 }
 
 function summary(context: ConsoleContext, call: CallDetail, key: KeyRecord | null, subject: string | undefined): Html {

@@ -4,18 +4,13 @@
  */
 import type { CallExtra, CallMessage, CallText } from '../../memory/conversations/read-call-text.ts';
 import type { CallDetail } from '../../usage/analytics/call-detail.ts';
-import { card, codeBlock, definitions, formatCount, section, withQuery } from '../frame/components.ts';
+import { card, codeBlock, countOf, definitions, formatCount, section, withQuery } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext } from '../frame/route.ts';
 import { rebuildRequest, toCurl } from './rebuild-request.ts';
 
-export interface ShownText {
-  readonly call: CallDetail;
-  readonly text: CallText | 'on demand' | 'not stored' | null;
-}
-
-export function textSection(context: ConsoleContext, { call, text }: ShownText): Html {
+export function textSection(context: ConsoleContext, call: CallDetail, text: CallText | 'on demand' | 'not stored' | null): Html {
   if (text === null || text === 'not stored')
     return section('Prompt and response', card(html`<p class="muted">No text of this call is stored.</p>`));
   if (text === 'on demand') {
@@ -66,7 +61,7 @@ function systemOf({ text, isCut }: CallExtra): Html | string {
 
 function toolsOf(tools: readonly CallExtra[]): Html | string {
   if (tools.length === 0) return '';
-  return html`<details class="card"><summary>${formatCount(tools.length)} ${tools.length === 1 ? 'tool' : 'tools'}: ${tools.map(({ type }) => type).join(', ')}</summary><div class="stack">${tools.map(
+  return html`<details class="card"><summary>${countOf(tools.length, 'tool')}: ${tools.map(({ type }) => type).join(', ')}</summary><div class="stack">${tools.map(
     ({ type, text, isCut }) => html`${codeBlock(text ?? '', `Definition of ${type}`)}${isCut ? cutHint : ''}`,
   )}</div></details>`;
 }

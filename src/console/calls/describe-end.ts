@@ -1,7 +1,7 @@
 /** Describes in one sentence how a call ended, and quotes what the vendor said about it. */
 import { errorSpecs } from '../../core/errors.ts';
 import type { AttemptDetail, CallDetail } from '../../usage/analytics/call-detail.ts';
-import { formatCount, formatDuration, nothing, sentence } from '../frame/components.ts';
+import { countOf, formatCount, formatDuration, nothing, sentence } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 
 /** Explains why a call failed, or returns null if it succeeded. */
@@ -12,7 +12,7 @@ export function describeEnd(call: CallDetail): string | null {
     case 'ok':
       return null;
     case 'interrupted': {
-      const count = `${estimated ? 'about ' : ''}${formatCount(tokens.output)} ${tokens.output === 1 ? 'token' : 'tokens'}`;
+      const count = `${estimated ? 'about ' : ''}${countOf(tokens.output, 'token')}`;
       const what = stream ? 'The stream' : 'The response';
       return tokens.output === 0 ? `${what} broke off before the first token.` : `${what} broke off after ${count}.`;
     }

@@ -1,10 +1,10 @@
 /** Explains which models were candidates for a call and why others were skipped. */
-import type { PlanEntry } from '../../core/call.ts';
+import type { Outcome, PlanEntry } from '../../core/call.ts';
 import type { AttemptDetail, CallDetail } from '../../usage/analytics/call-detail.ts';
 import { badge, section, table } from '../frame/components.ts';
 import type { Html } from '../frame/html.ts';
 import { explainSkip } from '../frame/skip-reasons.ts';
-import { toneOf } from './outcome.ts';
+import { tones } from './outcome.ts';
 
 export function planSection(call: CallDetail): Html {
   const attempts = Map.groupBy(call.attempts, ({ provider, model }) => `${provider}/${model}`);
@@ -30,7 +30,7 @@ function stateOf({ skipped }: PlanEntry, attempts: readonly AttemptDetail[]): Ht
   if (skipped !== null) return badge('skipped', 'warning');
   const last = attempts.at(-1);
   if (!last) return badge('not needed');
-  return badge(`${attempts.length === 1 ? 'attempt' : 'attempts'} ${attempts.map(({ n }) => n).join(', ')}`, toneOf(last.outcome));
+  return badge(`${attempts.length === 1 ? 'attempt' : 'attempts'} ${attempts.map(({ n }) => n).join(', ')}`, tones[last.outcome]);
 }
 
 function explain({ model, skipped, lacks, canary, filled }: PlanEntry, call: CallDetail, attempts: readonly AttemptDetail[]): string {
@@ -48,21 +48,14 @@ function explain({ model, skipped, lacks, canary, filled }: PlanEntry, call: Cal
 }
 
 function explainAttempt({ outcome, status }: AttemptDetail): string {
-  const withStatus = status === null ? 'without a response' : `with status ${status}`;
-  switch (outcome) {
-    case 'ok':
-      return 'It served the call.';
-    case 'refused':
-      return status === null ? 'The request cannot be expressed in its dialect.' : `It refused the request with status ${status}.`;
-    case 'failed':
-      return `It failed ${withStatus}.`;
-    case 'interrupted':
-      return 'Its response ended early.';
-    case 'client_left':
-      return 'The caller disconnected.';
-    case 'deadline':
-      return 'The deadline set by the caller passed.';
-    case 'unknown':
-      return 'Its outcome is unknown, because the gateway stopped during the attempt.';
-  }
+  const texts: Readonly<Record<Outcome, string>> = {
+    ok: 'It served the call.',
+    refused: status === null ? 'The request cannot be expressed in its dialect.' : `It refused the request with status ${status}.`,
+    failed: status === null ? 'It failed without a response.' : `It failed with status ${status}.`,
+    interrupted: 'Its response ended early.',
+    client_left: 'The caller disconnected.',
+    deadline: 'The deadline set by the caller passed.',
+    unknown: 'Its outcome is unknown, because the gateway stopped during the attempt.',
+  };
+  return texts[outcome];
 }

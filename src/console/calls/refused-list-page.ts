@@ -1,8 +1,7 @@
 /** The list of refused calls by reason, with filters and CSV export. */
 import { gatewayError } from '../../core/errors.ts';
 import { refusalReasons } from '../../core/refusal.ts';
-import type { Analytics } from '../../usage/analytics/analytics.ts';
-import { parseRange, type Range } from '../../usage/analytics/range.ts';
+import { parseRange } from '../../usage/analytics/range.ts';
 import { reasonLabels } from '../../usage/refusals/explain-refusal.ts';
 import {
   maxCountedRows,
@@ -12,13 +11,15 @@ import {
   startOfRefused,
 } from '../../usage/refusals/read-refusals.ts';
 import { maxRowsPerMinute } from '../../usage/refusals/recorder.ts';
-import type { FilterChoices } from '../frame/call-filters.ts';
+import { type FilterChoices, toKeyOption } from '../frame/call-filters.ts';
 import {
+  anyOption,
   badge,
   csvLink,
   csvRows,
   cutPage,
   filterForm,
+  filterSelect,
   formatCount,
   formatTimeIn,
   notice,
@@ -29,6 +30,7 @@ import {
   table,
   textField,
   time,
+  withChosen,
   withQuery,
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
@@ -36,24 +38,19 @@ import { pageParameter } from '../frame/navigation.ts';
 import { projectPath } from '../frame/project-path.ts';
 import { type ConsoleContext, type ConsoleRoute, get, type PageResult } from '../frame/route.ts';
 import { rangeParameters, rangePicker, rangeQuery } from '../frame/time-range.ts';
-
-export interface RefusedListDeps {
-  readonly analytics: Pick<Analytics, 'refusedPage' | 'refusedCounts'>;
-  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
-  readonly filterChoices: (context: ConsoleContext) => Promise<FilterChoices>;
-}
+import type { CallsDeps } from './deps.ts';
 
 const pageSize = 50;
 
 /** Register these routes before `/calls/:id`. */
-export function createRefusedListRoutes(deps: RefusedListDeps): readonly ConsoleRoute[] {
+export function createRefusedListRoutes(deps: CallsDeps): readonly ConsoleRoute[] {
   return [
     get('/calls/refused', 'member', (context) => deps.readStored(() => showRefused(deps, context))),
     get('/calls/refused.csv', 'member', (context) => deps.readStored(() => exportRefused(deps, context))),
   ];
 }
 
-async function showRefused({ analytics, filterChoices }: RefusedListDeps, context: ConsoleContext): Promise<PageResult> {
+async function showRefused({ analytics, filterChoices }: CallsDeps, context: ConsoleContext): Promise<PageResult> {
   const { range, filter, selection } = readView(context);
   const before = parsePageId(context);
   const [rows, counts, choices] = await Promise.all([
@@ -73,18 +70,7 @@ ${pager(context, next)}`;
   return { kind: 'page', title: 'Refused calls', breadcrumbs: [{ label: 'Calls', href: calls }], content };
 }
 
-interface View {
-  readonly range: Range;
-  readonly filter: RefusalFilter;
-  readonly selection: RefusalFilter & {
-    readonly projectId: string;
-    readonly from: number;
-    readonly to: number;
-    readonly signal: AbortSignal;
-  };
-}
-
-function readView({ url, project, zone, now, signal }: ConsoleContext): View {
+function readView({ url, project, zone, now, signal }: ConsoleContext) {
   const range = parseRange(url.searchParams, { zone, now });
   const text = (name: string): string | null => {
     const value = url.searchParams.get(name)?.trim() || null;
@@ -100,16 +86,13 @@ function readView({ url, project, zone, now, signal }: ConsoleContext): View {
   return { range, filter, selection: { ...filter, projectId: project.id, from: range.from, to: range.to, signal } };
 }
 
-function refusedFilters(context: ConsoleContext, { reason, key, source }: RefusalFilter, choices: FilterChoices): Html {
-  const any = { value: '', label: 'Any' };
-  const keys = choices.keys.map(({ prefix, name }) => ({ value: prefix, label: `${name} (${prefix})` }));
-  const listed = key && !keys.some(({ value }) => value === key) ? [...keys, { value: key, label: key }] : keys;
-  const reasons = refusalReasons.map((value) => ({ value, label: reasonLabels[value] }));
+function refusedFilters(context: ConsoleContext, { key, source }: RefusalFilter, choices: FilterChoices): Html {
+  const keys = withChosen([anyOption, ...choices.keys.map(toKeyOption)], key);
   return filterForm(
     context,
     [
-      selectField({ name: 'reason', label: 'Reason', value: reason ?? '', options: [any, ...reasons] }),
-      selectField({ name: 'key', label: 'Key', value: key ?? '', options: [any, ...listed] }),
+      filterSelect(context, 'reason', 'Reason', reasonLabels),
+      selectField({ name: 'key', label: 'Key', value: key, options: keys }),
       textField({
         ...{ name: 'source', label: 'Application', value: source ?? '', placeholder: 'Any', autocomplete: 'off' },
         suggestions: choices.applications,
@@ -169,7 +152,7 @@ function reasonOf({ reason, rule }: RefusedCallRow): Html {
   return html`${reasonLabels[reason]}${rule === null ? '' : html` <span class="muted">${rule}</span>`}`;
 }
 
-async function exportRefused({ analytics }: RefusedListDeps, context: ConsoleContext): Promise<PageResult> {
+async function exportRefused({ analytics }: CallsDeps, context: ConsoleContext): Promise<PageResult> {
   const { project, zone } = context;
   const { selection } = readView(context);
   return {

@@ -19,7 +19,7 @@ import { type Html, html } from '../frame/html.ts';
 import { healthRule } from '../frame/provider-health.ts';
 import { type ConsoleContext, type ConsoleRoute, type CsvValue, get, type PageResult } from '../frame/route.ts';
 import { rowLimit, tooManyCalls } from '../frame/row-limit.ts';
-import { describePeriod, rangePicker, unitLabels, unitName } from '../frame/time-range.ts';
+import { describePeriod, rangePicker } from '../frame/time-range.ts';
 import { createProjectRoutes } from './project-routes.ts';
 import {
   type Compared,
@@ -165,17 +165,13 @@ function spendChart(
   const hasOthers = units.some(({ costs }) => (costs.at(-1) ?? 0n) !== 0n);
   return barChart({
     title: `Spend by ${unit} and project`,
-    hideTitle: true,
     zone,
-    bucketName: unitName(unit),
+    unit,
     series: [
       ...top.map(({ project }) => ({ name: project.name, href: projectHref(context, project.slug) })),
       ...(hasOthers ? [{ name: 'Others' }] : []),
     ],
-    buckets: units.map(({ start, costs }) => ({
-      ...unitLabels(unit, zone, start),
-      values: (hasOthers ? costs : costs.slice(0, -1)).map(Number),
-    })),
+    buckets: units.map(({ start, costs }) => ({ start, values: (hasOthers ? costs : costs.slice(0, -1)).map(Number) })),
     format: totalUsd,
   });
 }

@@ -1,9 +1,11 @@
 /** The Explore page. It shows one metric of the project's calls by group and time unit, as a chart, a table and CSV. */
 
 import { isUuid } from '../../core/ids.ts';
-import { figureHeader, figureRows } from '../../usage/analytics/figure-rows.ts';
+import type { Queries } from '../../db/database.ts';
+import { findSubjects } from '../../memory/conversations/find-subjects.ts';
+import { findPersonNames } from '../../people/person-names.ts';
 import type { CostlyFigure } from '../../usage/analytics/figures.ts';
-import { groupNames, isOfAttempts } from '../../usage/analytics/figures-request.ts';
+import { isOfAttempts } from '../../usage/analytics/figures-request.ts';
 import { groupLabels, metrics } from '../../usage/analytics/metrics.ts';
 import type { FiguresReport } from '../../usage/analytics/read-figures.ts';
 import { TooManyCalls } from '../../usage/analytics/row-limit.ts';
@@ -13,31 +15,30 @@ import {
   type ChartOptions,
   card,
   csvLink,
-  exactUsd,
   formatTimeIn,
   lineChart,
   notice,
   section,
   selectField,
+  toOptions,
 } from '../frame/components.ts';
+import { figuresCsv } from '../frame/figures-csv.ts';
 import { type Html, html } from '../frame/html.ts';
 import { ownCallsLine, readFigures, readOwnFigures } from '../frame/own-calls.ts';
 import { projectPath } from '../frame/project-path.ts';
 import { refusedLine } from '../frame/refused-line.ts';
 import { type ConsoleContext, type ConsoleRoute, get, type PageResult } from '../frame/route.ts';
 import { rowLimit, tooManyCalls } from '../frame/row-limit.ts';
-import { periodQuery, rangePicker, rangeQuery, unitLabels, unitName, unitStart } from '../frame/time-range.ts';
+import { periodQuery, rangePicker, rangeQuery, unitName } from '../frame/time-range.ts';
 import { type CanaryPageDeps, showCanaries } from './canary-page.ts';
 import { formatValue, groupTable, hrefOf, type Names, nameOf } from './group-table.ts';
 import { exportRefusals, showRefusals } from './refusal-reasons.ts';
 import { readView, refusalGroup, requestedFilter, units, type View } from './view.ts';
 
 export interface ExploreDeps extends CanaryPageDeps {
+  readonly queries: Queries;
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
   readonly filterChoices: (context: ConsoleContext) => Promise<FilterChoices>;
-  /** Returns end users by the hash that calls contain. Unknown ones are missing. */
-  readonly findSubjects: (projectId: string, hashes: readonly string[]) => Promise<Names>;
-  readonly findNames: (personIds: readonly string[]) => Promise<Names>;
 }
 
 /** A chart has eight colours, so it shows seven groups and sums up the rest as "Others". */
@@ -54,36 +55,21 @@ export function createExploreRoutes(deps: ExploreDeps): readonly ConsoleRoute[] 
 
 async function showExplore(deps: ExploreDeps, context: ConsoleContext): Promise<PageResult> {
   const { analytics, canaries, filterChoices } = deps;
-  const { project, zone } = context;
   const view = readView(context);
   const { range, filter, metric, group, unit, chartUnit } = view;
   if (view.isOfRefusals) {
     const [choices, content] = await Promise.all([filterChoices(context), showRefusals(analytics, context, view)]);
-    const head = html`${rangePicker(context, range)}${callFilterForm(context, filter, { choices, fields: controls(view) })}`;
-    return { kind: 'page', title: 'Explore', content: html`${head}${activeFilters(context, filter)}${content}` };
+    return { kind: 'page', title: 'Explore', content: html`${head(context, view, choices)}${content}` };
   }
+  const selection = selectionOf(context, view);
   const costly: CostlyFigure[] = metric.costly === undefined ? [] : [metric.costly];
-  const request = {
-    projectId: project.id,
-    from: range.from,
-    to: range.to,
-    zone,
-    filter: requestedFilter(view),
-    unit: chartUnit,
-    group,
-    top,
-    rank: metric.rank,
-    costly,
-    signal: context.signal,
-    ...rowLimit(context),
-  };
-  const { projectId, from, to, signal } = request;
+  const request = { ...selection, unit: chartUnit, top, costly, ...rowLimit(context) };
   const { source, key } = filter;
   const [{ report, hasOwn }, own, choices, refused] = await Promise.all([
     readFigures(analytics, request),
     readOwnFigures(analytics, request),
     filterChoices(context),
-    analytics.refusedCounts({ projectId, from, to, signal, source, key }),
+    analytics.refusedCounts({ ...selection, source, key }),
   ]);
   const ofAttempts = isOfAttempts(group);
   const note =
@@ -99,25 +85,23 @@ async function showExplore(deps: ExploreDeps, context: ConsoleContext): Promise<
     unit === chartUnit
       ? ''
       : html`<p class="hint">This period is too long for a chart per ${unit}, so the chart shows figures per ${chartUnit}. The CSV has figures per ${unit}.</p>`;
-  const content = html`${rangePicker(context, range)}
-${callFilterForm(context, filter, { choices, fields: controls(view) })}
-${activeFilters(context, filter)}${refusedLine(context, refused, { source, key })}${note}${coarser}${ownCallsLine(context, own, hasOwn)}
+  const content = html`${head(context, view, choices)}${refusedLine(context, refused, { source, key })}${note}${coarser}${ownCallsLine(context, own, hasOwn)}
 ${report instanceof TooManyCalls ? tooManyCalls(context, range, report) : figures(context, view, report, names)}`;
   const link = html`<a class="button" href="${projectPath(context, '/explore/canaries', rangeQuery(context))}">Canaries</a>`;
   return { kind: 'page', title: 'Explore', content, ...(canaries().length > 0 && { actions: link }) };
 }
 
+function head(context: ConsoleContext, view: View, choices: FilterChoices): Html {
+  const { range, filter } = view;
+  return html`${rangePicker(context, range)}${callFilterForm(context, filter, { choices, fields: controls(view) })}${activeFilters(context, filter)}`;
+}
+
 /** Only groups of end users or people need names for their ids. */
-async function readNames(
-  { findSubjects, findNames }: Pick<ExploreDeps, 'findSubjects' | 'findNames'>,
-  { project }: ConsoleContext,
-  { group }: View,
-  report: FiguresReport,
-): Promise<Names> {
+async function readNames({ queries }: ExploreDeps, { project }: ConsoleContext, { group }: View, report: FiguresReport): Promise<Names> {
   const found = report.groups.flatMap(({ name }) => name ?? []);
-  if (group === 'subject') return findSubjects(project.id, found);
+  if (group === 'subject') return findSubjects(queries, project.id, found);
   // The ids come from the calls' `trigger`, which callers can set to anything, so skip everything that isn't a UUID.
-  return group === 'person' ? findNames(found.filter(isUuid)) : new Map();
+  return group === 'person' ? findPersonNames(queries, found.filter(isUuid)) : new Map();
 }
 
 function figures(context: ConsoleContext, view: View, report: FiguresReport, names: Names): Html {
@@ -125,33 +109,24 @@ function figures(context: ConsoleContext, view: View, report: FiguresReport, nam
 ${report.total.calls === 0 ? '' : groupTable(context, view, report, names)}`;
 }
 
+function selectionOf({ project, zone, signal }: ConsoleContext, view: View) {
+  const { from, to } = view.range;
+  return { projectId: project.id, from, to, zone, filter: requestedFilter(view), group: view.group, rank: view.metric.rank, signal };
+}
+
 async function exportExplore(deps: ExploreDeps, context: ConsoleContext): Promise<PageResult> {
   const { project, zone } = context;
   const view = readView(context);
   if (view.isOfRefusals) return exportRefusals(deps.analytics, context, view);
-  const { range, metric, group, unit } = view;
-  const { from, to } = range;
-  const costly = ['latency', 'firstChunk', 'failovers'] as const;
+  const { range, group, unit } = view;
   const report = await deps.analytics.figures({
-    projectId: project.id,
-    from,
-    to,
-    zone,
-    filter: requestedFilter(view),
+    ...selectionOf(context, view),
     unit,
-    group,
     top: exportedGroups,
-    rank: metric.rank,
-    costly,
-    signal: context.signal,
+    costly: ['latency', 'firstChunk', 'failovers'],
   });
-  const options = { zone, unit, group, formatStart: (at: number) => unitStart(zone, at), formatUsd: exactUsd };
-  return {
-    kind: 'csv',
-    fileName: `${project.slug}-usage-${formatTimeIn(from, zone, 'date')}.csv`,
-    header: figureHeader(options),
-    rows: figureRows(withNames(report, await readNames(deps, context, view, report)), options),
-  };
+  const named = withNames(report, await readNames(deps, context, view, report));
+  return figuresCsv(context, `${project.slug}-usage-${formatTimeIn(range.from, zone, 'date')}.csv`, named, { unit, group });
 }
 
 /** Replaces ids and hashes by names for the CSV export. Unknown end users keep their full hash. */
@@ -160,29 +135,16 @@ function withNames(report: FiguresReport, names: Names): FiguresReport {
 }
 
 function controls({ metric, group, isOfRefusals, unit }: View): Html[] {
+  const select = (name: string, label: string, value: string, labels: Readonly<Record<string, string>>): Html =>
+    selectField({ name, label, value, options: toOptions(labels) });
   return [
-    selectField({
-      name: 'metric',
-      label: 'Metric',
-      value: metric.name,
-      options: metrics.map(({ name, label }) => ({ value: name, label })),
+    select('metric', 'Metric', metric.name, Object.fromEntries(metrics.map(({ name, label }) => [name, label]))),
+    select('group', 'Group by', isOfRefusals ? refusalGroup : (group ?? 'none'), {
+      ...groupLabels,
+      [refusalGroup]: 'Refusal reason',
+      none: 'Nothing',
     }),
-    selectField({
-      name: 'group',
-      label: 'Group by',
-      value: isOfRefusals ? refusalGroup : (group ?? 'none'),
-      options: [
-        ...groupNames.map((name) => ({ value: name, label: groupLabels[name] })),
-        { value: refusalGroup, label: 'Refusal reason' },
-        { value: 'none', label: 'Nothing' },
-      ],
-    }),
-    selectField({
-      name: 'unit',
-      label: 'Per',
-      value: unit,
-      options: [...new Set([...units, unit])].map((name) => ({ value: name, label: unitName(name) })),
-    }),
+    select('unit', 'Per', unit, Object.fromEntries([...units, unit].map((name) => [name, unitName(name)]))),
   ];
 }
 
@@ -199,13 +161,12 @@ function chartOf(context: ConsoleContext, view: View, report: FiguresReport, nam
       : report.groups.map((entry) => ({ name: nameOf(view, entry, names), ...hrefOf(context, view, entry) }));
   const options: ChartOptions = {
     title: titleOf(view),
-    hideTitle: true,
     zone,
-    bucketName: unitName(chartUnit),
+    unit: chartUnit,
     wholeNumbers: metric.unit === 'count' || metric.unit === 'tokens',
     series,
     buckets: report.units.map(({ start, end, figures, groups }) => ({
-      ...unitLabels(chartUnit, zone, start),
+      start,
       values: (group === null ? [figures] : groups).map(metric.value),
       href: projectPath(context, '/calls', { ...periodQuery({ from: start, to: end }, zone), ...filterQuery(filter) }),
     })),

@@ -10,7 +10,7 @@ import { barChart, card, csvLink, formatCount, formatPercent, formatTimeIn, sect
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, CsvValue, PageResult } from '../frame/route.ts';
-import { periodQuery, rangeQuery, unitLabels, unitName, unitStart } from '../frame/time-range.ts';
+import { periodQuery, rangeQuery, unitStart } from '../frame/time-range.ts';
 import type { View } from './view.ts';
 
 type Reason = RefusalsOfUnit['reason'];
@@ -58,13 +58,12 @@ export async function showRefusals(analytics: Pick<Analytics, 'refusedByUnit'>, 
   const title = `Refused calls per ${chartUnit}, by reason`;
   const chart = barChart({
     title,
-    hideTitle: true,
     zone,
-    bucketName: unitName(chartUnit),
+    unit: chartUnit,
     wholeNumbers: true,
     series: shown.map(({ reason }) => ({ name: reasonLabels[reason], href: hrefOf(reason) })),
     buckets: units.map(({ start, end, calls }) => ({
-      ...unitLabels(chartUnit, zone, start),
+      start,
       values: shown.map(({ reason }) => calls.get(reason) ?? 0),
       href: projectPath(context, '/calls/refused', { ...periodQuery({ from: start, to: end }, zone), ...appliedFilter(view) }),
     })),

@@ -4,19 +4,20 @@
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { basename } from 'node:path';
+import { basename, parse } from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+import { createOnce } from './create-once.ts';
 
 export interface Asset {
   readonly href: string;
   readonly contentType: string;
-  encode(acceptEncoding: string | undefined): { readonly body: Buffer; readonly encoding: 'br' | 'gzip' | null };
+  encode(encoding: 'br' | 'gzip' | null): Buffer;
 }
 
 const contentTypes: Readonly<Record<string, string>> = {
-  css: 'text/css; charset=utf-8',
-  js: 'text/javascript; charset=utf-8',
-  svg: 'image/svg+xml',
+  '.css': 'text/css; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.svg': 'image/svg+xml',
 };
 
 const assets = new Map<string, Asset>();
@@ -32,25 +33,16 @@ export function defineAsset(file: URL): Asset {
 }
 
 function createAsset(fileName: string, bytes: Buffer): Asset {
-  const [name, extension] = splitName(fileName);
+  const { name, ext } = parse(fileName);
   const hash = createHash('sha256').update(bytes).digest('hex').slice(0, 16);
-  const href = `${assetPath}${name}-${hash}.${extension}`;
-  let brotli: Buffer | null = null;
-  let gzip: Buffer | null = null;
+  const href = `${assetPath}${name}-${hash}${ext}`;
+  const compressed = createOnce((encoding: 'br' | 'gzip') =>
+    encoding === 'gzip' ? gzipSync(bytes) : brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length } }),
+  );
   const asset: Asset = {
     href,
-    contentType: contentTypes[extension] ?? 'application/octet-stream',
-    encode(accept = '') {
-      if (/\bbr\b/.test(accept)) {
-        brotli ??= brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length } });
-        return { body: brotli, encoding: 'br' };
-      }
-      if (/\bgzip\b/.test(accept)) {
-        gzip ??= gzipSync(bytes);
-        return { body: gzip, encoding: 'gzip' };
-      }
-      return { body: bytes, encoding: null };
-    },
+    contentType: contentTypes[ext] ?? 'application/octet-stream',
+    encode: (encoding) => (encoding === null ? bytes : compressed(encoding)),
   };
   assets.set(href, asset);
   return asset;
@@ -58,11 +50,6 @@ function createAsset(fileName: string, bytes: Buffer): Asset {
 
 export function findAsset(path: string): Asset | null {
   return assets.get(path) ?? null;
-}
-
-function splitName(file: string): [string, string] {
-  const dot = file.lastIndexOf('.');
-  return [file.slice(0, dot), file.slice(dot + 1)];
 }
 
 // The order matters, because later files override earlier ones.

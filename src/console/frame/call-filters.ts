@@ -1,8 +1,8 @@
 /** Renders the form that filters calls, and a list of the active filters with a link to remove each of them. */
 import { routes } from '../../core/call.ts';
 import { errorSpecs } from '../../core/errors.ts';
-import { type CallFilter, filterNames, hideOwnCalls, noValue, parseCallFilter } from '../../usage/analytics/call-filter.ts';
-import { checkboxField, fieldset, type Option, selectField, textField } from './form.ts';
+import { type CallFilter, filterNames, hideOwnCalls, namesOf, noValue, parseCallFilter } from '../../usage/analytics/call-filter.ts';
+import { anyOption, checkboxField, fieldset, type Option, selectField, textField, toOptions, withChosen } from './form.ts';
 import { type Html, html } from './html.ts';
 import { filtersButton, foldedForm, pageParameter, withQuery } from './navigation.ts';
 import type { ConsoleContext } from './route.ts';
@@ -50,10 +50,6 @@ const labels: Readonly<Record<string, string>> = {
 
 const units: Readonly<Record<string, string>> = { min_ms: 'ms', max_ms: 'ms', min_cost: 'USD', max_cost: 'USD' };
 
-const any: Option = { value: '', label: 'Any' };
-const none: Option = { value: noValue, label: 'None' };
-const toOption = (value: string): Option => ({ value, label: value });
-
 /** Filters without a form field, which only links can set. */
 const linkedFilters = ['asked', 'turn', 'agent', 'trigger', 'canary', 'control', 'person', 'attempted'];
 
@@ -81,81 +77,80 @@ export function callFilterForm(
     readonly results?: readonly Option[];
   },
 ): Html {
+  const base = (name: keyof CallFilter) => ({ name, label: labelOf(name), value: filter[name] });
   const text = (name: keyof CallFilter, suggestions?: readonly string[]): Html =>
-    textField({
-      name,
-      label: labels[name] ?? name,
-      value: filter[name],
-      placeholder: 'Any',
-      autocomplete: 'off',
-      ...(suggestions && { suggestions }),
-    });
-  const select = (name: keyof CallFilter, options: readonly Option[]): Html => {
-    const value = filter[name];
-    const listed = value === undefined || options.some((option) => option.value === value) ? options : [...options, toOption(value)];
-    return selectField({ name, label: labels[name] ?? name, value, options: [any, ...listed] });
+    textField({ ...base(name), placeholder: 'Any', autocomplete: 'off', ...(suggestions && { suggestions }) });
+  const select = (name: keyof CallFilter, options: readonly (Option | string)[]): Html =>
+    selectField({ ...base(name), options: withChosen([anyOption, ...options], filter[name]) });
+  const number = (name: keyof CallFilter): Html => {
+    const unit = units[name];
+    return textField({ ...base(name), type: 'number', min: 0, step: 'any', placeholder: 'Any', ...(unit !== undefined && { unit }) });
   };
-  const number = (name: keyof CallFilter): Html =>
-    textField({
-      ...{ name, label: labels[name] ?? name, value: filter[name], type: 'number', min: 0, step: 'any', placeholder: 'Any' },
-      ...(units[name] !== undefined && { unit: units[name] }),
-    });
-  const keyOptions = choices.keys.map(({ prefix, name }) => ({ value: prefix, label: `${name} (${prefix})` }));
-  const rare: readonly (keyof CallFilter)[] = [
-    ...(['route', 'code', 'cache', 'outcome', 'failover', 'price', 'subject', 'min_ms', 'max_ms', 'min_cost', 'max_cost'] as const),
-    ...(['not_source', 'not_model', 'not_key', 'not_code', 'not_status'] as const),
-  ];
-  const isRareSet = rare.some((name) => filter[name] !== undefined);
+  const keys = choices.keys.map(toKeyOption);
+  const codes = Object.keys(errorSpecs);
+  const statuses = ['2xx', '4xx', '5xx'];
+  const rare = {
+    route: select('route', routes),
+    code: text('code', codes),
+    cache: select('cache', toOptions({ hit: 'Hit', miss: 'Miss', [noValue]: 'None' })),
+    outcome: select(
+      'outcome',
+      toOptions({
+        ok: 'OK',
+        refused: 'Refused',
+        failed: 'Failed',
+        interrupted: 'Interrupted',
+        client_left: 'Client left',
+        deadline: 'Deadline',
+        unknown: 'Unknown',
+      }),
+    ),
+    failover: select('failover', toOptions({ yes: 'More than one attempt', no: 'At most one attempt' })),
+    price: select('price', toOptions({ known: 'Known', unknown: 'Unknown' })),
+    subject: text('subject'),
+    min_ms: number('min_ms'),
+    max_ms: number('max_ms'),
+    min_cost: number('min_cost'),
+    max_cost: number('max_cost'),
+  };
+  const excluding = {
+    not_source: text('not_source', choices.applications),
+    not_model: text('not_model', choices.models),
+    not_key: select('not_key', keys),
+    not_code: text('not_code', codes),
+    not_status: select('not_status', statuses),
+  };
+  const isRareSet = namesOf(filter).some((name) => Object.hasOwn({ ...rare, ...excluding }, name));
   const kept = [...rangeParameters, ...linkedFilters, ...keep].flatMap((name) => {
     const value = url.searchParams.get(name);
     return value ? [html`<input type="hidden" name="${name}" value="${value}">`] : [];
   });
-  return html`${filtersButton(countFilters(filter))}<form class="filters"${foldedForm} method="get" action="${url.pathname}" role="search" aria-label="Filters">${kept}${fields}
-${text('source', choices.applications)}${text('model', choices.models)}${select('key', keyOptions)}${text('task')}${select('result', [
-  { value: 'ok', label: 'Succeeded' },
-  { value: 'error', label: 'Errors' },
-  ...results,
-])}${select('status', ['2xx', '4xx', '5xx'].map(toOption))}
-<details class="more-filters"${isRareSet ? html` open` : ''}><summary>More filters</summary><div class="filters">${select('route', routes.map(toOption))}${text(
-    'code',
-    Object.keys(errorSpecs),
-  )}${select('cache', [{ value: 'hit', label: 'Hit' }, { value: 'miss', label: 'Miss' }, none])}${select('outcome', [
-    { value: 'ok', label: 'OK' },
-    { value: 'refused', label: 'Refused' },
-    { value: 'failed', label: 'Failed' },
-    { value: 'interrupted', label: 'Interrupted' },
-    { value: 'client_left', label: 'Client left' },
-    { value: 'deadline', label: 'Deadline' },
-    { value: 'unknown', label: 'Unknown' },
-  ])}${select('failover', [
-    { value: 'yes', label: 'More than one attempt' },
-    { value: 'no', label: 'At most one attempt' },
-  ])}${select('price', [
-    { value: 'known', label: 'Known' },
-    { value: 'unknown', label: 'Unknown' },
-  ])}${text('subject')}${(['min_ms', 'max_ms', 'min_cost', 'max_cost'] as const).map(number)}</div>
-${fieldset('Leave out', [
-  html`<div class="filters">${text('not_source', choices.applications)}${text('not_model', choices.models)}${select('not_key', keyOptions)}${text(
-    'not_code',
-    Object.keys(errorSpecs),
-  )}${select('not_status', ['2xx', '4xx', '5xx'].map(toOption))}</div>`,
-])}</details>
-${checkboxField({ name: 'own', label: labels.own ?? '', value: 'show', checked: filter.own === 'show' })}
+  return html`${filtersButton(namesOf(filter).length)}<form class="filters"${foldedForm} method="get" action="${url.pathname}" role="search" aria-label="Filters">${kept}${fields}
+${text('source', choices.applications)}${text('model', choices.models)}${select('key', keys)}${text('task')}${select('result', [...toOptions({ ok: 'Succeeded', error: 'Errors' }), ...results])}${select('status', statuses)}
+<details class="more-filters"${isRareSet ? html` open` : ''}><summary>More filters</summary><div class="filters">${Object.values(rare)}</div>
+${fieldset('Leave out', [html`<div class="filters">${Object.values(excluding)}</div>`])}</details>
+${checkboxField({ name: 'own', label: labelOf('own'), value: 'show', checked: filter.own === 'show' })}
 <div class="filter-actions"><button class="button">Apply</button></div></form>`;
+}
+
+/** The option for a key in a select. */
+export function toKeyOption({ prefix, name }: FilterChoices['keys'][number]): Option {
+  return { value: prefix, label: `${name} (${prefix})` };
 }
 
 /** Renders each active filter with a link that removes it, or an empty string if there are none. */
 export function activeFilters(context: Pick<ConsoleContext, 'url'>, filter: CallFilter): Html | string {
-  const on = filterNames.flatMap((name) => {
-    const value = Object.entries(filter).find(([key]) => key === name)?.[1];
-    return value === undefined || (name === 'own' && value === 'hide') ? [] : [{ name, value }];
-  });
+  const on = Object.entries(filterQuery(filter));
   if (on.length === 0) return '';
   const clear = withQuery(context, Object.fromEntries([...filterNames, pageParameter].map((name) => [name, null])));
   return html`<ul class="chips" aria-label="Active filters">${on.map(
-    ({ name, value }) =>
-      html`<li><span>${labels[name] ?? name}: <strong>${describeValue(name, value)}</strong></span>${inverseLink(context, name, value)}<a href="${withQuery(context, { [name]: null, [pageParameter]: null })}" aria-label="Remove the filter ${labels[name] ?? name}">✕</a></li>`,
+    ([name, value]) =>
+      html`<li><span>${labelOf(name)}: <strong>${describeValue(name, value)}</strong></span>${inverseLink(context, name, value)}<a href="${withQuery(context, { [name]: null, [pageParameter]: null })}" aria-label="Remove the filter ${labelOf(name)}">✕</a></li>`,
   )}<li class="clear"><a href="${clear}">Clear all</a></li></ul>`;
+}
+
+function labelOf(name: string): string {
+  return labels[name] ?? name;
 }
 
 function describeValue(name: string, value: string): string {
@@ -173,12 +168,8 @@ function inverseLink(context: Pick<ConsoleContext, 'url'>, name: string, value: 
   return html`<a href="${href}">${label}<span class="hidden"> (${labels[inverse]} ${value})</span></a>`;
 }
 
+/** Leaves out the filter that hides the gateway's own calls, because it's on by default. */
 export function filterQuery({ own, ...filter }: CallFilter): Record<string, string> {
-  if (own === 'show') return { ...filterQuery(filter), own };
-  return Object.fromEntries(Object.entries(filter).filter((entry): entry is [string, string] => entry[1] !== undefined));
-}
-
-/** The filter that hides the gateway's own calls doesn't count, because it's on by default. */
-function countFilters({ own: _own, ...filter }: CallFilter): number {
-  return Object.values(filter).filter((value) => value !== undefined).length;
+  const given = { ...filter, ...(own === 'show' && { own }) };
+  return Object.fromEntries(Object.entries(given).filter((entry): entry is [string, string] => entry[1] !== undefined));
 }

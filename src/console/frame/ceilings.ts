@@ -1,9 +1,9 @@
 /** Renders the ceilings of keys and applications and their form fields. */
 import { type CounterKey, formatCounterKey } from '../../ceilings/counters.ts';
 import { type Ceiling, type CeilingName, type WindowKind, windowAt } from '../../core/windows.ts';
-import type { FieldErrors } from './field-errors.ts';
+import type { SubmittedForm } from './field-errors.ts';
 import { meter } from './figures.ts';
-import { fillFields, selectField, textField } from './form.ts';
+import { fillFields, selectField, textField, toOptions } from './form.ts';
 import { numberOrNull } from './form-values.ts';
 import { type Html, html } from './html.ts';
 import { formatCompact, formatCount, formatUsd } from './values.ts';
@@ -57,31 +57,29 @@ export function ceilingMeters(uses: readonly CeilingUse[]): Html {
 }
 
 function describeUse({ name, limit, window, used, reserved }: CeilingUse): string {
-  const running = reserved === 0 ? '' : `, ${formatAmount(name, reserved)} reserved`;
+  const running = reserved === 0 ? '' : `, ${formatShort(name, reserved)} reserved`;
   const unit = name === 'calls' || name === 'rpm' ? ' calls' : name === 'tpm' ? ' tokens' : '';
-  return `${formatAmount(name, used)} of ${formatAmount(name, limit)}${unit} ${windowLabels[window]}${running}`;
+  return `${formatShort(name, used)} of ${formatShort(name, limit)}${unit} ${windowLabels[window]}${running}`;
 }
 
-function formatAmount(name: CeilingName, amount: number): string {
-  if (name === 'cost') return formatUsd(amount);
-  return amount >= 100_000 ? formatCompact(amount) : formatCount(amount);
+function formatShort(name: CeilingName, amount: number): string {
+  return name !== 'cost' && amount >= 100_000 ? formatCompact(amount) : formatAmount(name, amount);
+}
+
+/** Formats the limit or use of a ceiling, which is in nano-dollars, calls or tokens. */
+export function formatAmount(name: CeilingName, amount: number): string {
+  return name === 'cost' ? formatUsd(amount) : formatCount(amount);
 }
 
 /** Describes a ceiling, e.g. as `$5 per day` or `60 calls per minute`. Returns null if it's unlimited. */
 export function describeCeiling(name: CeilingName, { limit, window }: Ceiling): string | null {
   if (limit === null) return null;
-  const amount = name === 'cost' ? formatUsd(limit) : `${formatCount(limit)} ${name === 'tpm' ? 'tokens' : 'calls'}`;
-  return `${amount} ${window === 'total' ? 'in total' : `per ${window}`}`;
+  const unit = name === 'cost' ? '' : name === 'tpm' ? ' tokens' : ' calls';
+  return `${formatAmount(name, limit)}${unit} ${window === 'total' ? 'in total' : `per ${window}`}`;
 }
 
-interface CeilingFieldsOptions {
-  readonly form: URLSearchParams;
-  readonly errors: FieldErrors;
-  /** True for keys, because only keys have ceilings per minute. */
-  readonly withRates: boolean;
-}
-
-export function ceilingFields({ form, errors, withRates }: CeilingFieldsOptions): Html {
+/** Only keys have ceilings per minute, so `withRates` is true for them. */
+export function ceilingFields({ form, errors, withRates }: SubmittedForm & { readonly withRates: boolean }): Html {
   const filled = fillFields(form, errors);
   const limit = (name: CeilingName, unit: string, step: number | 'any') =>
     textField({
@@ -96,11 +94,7 @@ export function ceilingFields({ form, errors, withRates }: CeilingFieldsOptions)
       value: form.get(`windows.${name}`) ?? 'month',
       error: errors.of(`windows.${name}`),
       required: true,
-      options: [
-        { value: 'day', label: 'Per day (UTC)' },
-        { value: 'month', label: 'Per month (UTC)' },
-        { value: 'total', label: 'In total' },
-      ],
+      options: toOptions({ day: 'Per day (UTC)', month: 'Per month (UTC)', total: 'In total' }),
     });
   return html`<div class="field-row">${limit('cost', 'USD', 'any')}${window('cost')}</div>
 <div class="field-row">${limit('calls', 'calls', 1)}${window('calls')}</div>

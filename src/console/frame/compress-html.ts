@@ -13,26 +13,15 @@ const hasName = 0x08;
 const gzipAsync = promisify(gzip);
 
 /**
- * Compresses a page in a zlib thread, so that calls don't have to wait. Returns null if the text is short or the
- * browser doesn't accept gzip. A random file name in the gzip header hides the exact size. Otherwise, somebody who can
+ * Compresses a page in a zlib thread, so that calls don't have to wait. Returns null if the text is short. A random file name in the gzip header hides the exact size. Otherwise, somebody who can
  * make a browser request pages with texts of their choice could guess the rest of the page from the sizes, one
  * character after the other (BREACH). Brotli has no such header, so we don't use it.
  */
-export async function compressHtml(text: Buffer, acceptEncoding: string | undefined): Promise<Buffer | null> {
-  if (text.length < minBytes || !acceptsGzip(acceptEncoding ?? '')) return null;
+export async function compressHtml(text: Buffer): Promise<Buffer | null> {
+  if (text.length < minBytes) return null;
   const compressed = await gzipAsync(text);
   const header = Buffer.from(compressed.subarray(0, headerBytes));
   header.writeUInt8(header.readUInt8(3) | hasName, 3);
   const name = randomBytes(maxPadding).toString('hex').slice(0, randomInt(1, maxPadding));
   return Buffer.concat([header, Buffer.from(`${name}\0`), compressed.subarray(headerBytes)]);
-}
-
-function acceptsGzip(accepted: string): boolean {
-  return accepted
-    .toLowerCase()
-    .split(',')
-    .some((entry) => {
-      const [coding = '', ...parameters] = entry.split(';').map((part) => part.trim());
-      return coding === 'gzip' && !parameters.some((parameter) => /^q=0(?:\.0*)?$/.test(parameter));
-    });
 }

@@ -2,19 +2,16 @@
 import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import type { CsvRows, CsvValue } from './route.ts';
+import type { CsvResult, CsvValue } from './route.ts';
 
 const chunkSize = 16_384;
 
 /** Resolves once all rows have been sent. Rejects if a row can't be read or the client disconnects. */
-export async function sendCsv(
-  response: ServerResponse,
-  { header, rows }: { readonly header: readonly string[]; readonly rows: CsvRows },
-): Promise<void> {
-  await pipeline(Readable.from(encodeRows(header, rows), { highWaterMark: 2 }), response);
+export async function sendCsv(response: ServerResponse, result: CsvResult): Promise<void> {
+  await pipeline(Readable.from(encodeRows(result), { highWaterMark: 2 }), response);
 }
 
-async function* encodeRows(header: readonly string[], rows: CsvRows): AsyncGenerator<string> {
+async function* encodeRows({ header, rows }: CsvResult): AsyncGenerator<string> {
   let text = formatCsvRow(header);
   for await (const row of rows) {
     text += formatCsvRow(row);

@@ -48,26 +48,20 @@ export function badge(label: string, tone: Tone = 'neutral'): Html {
   return html`<span class="badge ${tone}">${label}</span>`;
 }
 
-export interface MeterOptions {
+interface MeterOptions {
   readonly label: string;
   readonly value: number;
-  /** Null if there's no limit. */
-  readonly max: number | null;
+  readonly max: number;
   readonly text: Html | string;
 }
 
 /** Shows how much of a limit is used. The colour changes at 80% and at 100%. */
 export function meter({ label, value, max, text }: MeterOptions): Html {
-  if (max === null) return html`<div class="meter"><span class="meter-text">${text}</span></div>`;
   const share = max === 0 ? 1 : Math.min(1, value / max);
   const tone = share >= 1 ? 'bad' : share >= 0.8 ? 'warning' : 'accent';
   const width = Math.round(share * 1_000) / 10;
-  return html`<div class="meter"><svg class="meter-bar ${tone}" viewBox="0 0 100 4" preserveAspectRatio="none" role="img" aria-label="${label}: ${formatShare(share)}">
+  return html`<div class="meter"><svg class="meter-bar ${tone}" viewBox="0 0 100 4" preserveAspectRatio="none" role="img" aria-label="${label}: ${Math.round(share * 100)}%">
 <rect class="track" width="100" height="4"/><rect class="value" width="${width}" height="4"/></svg><span class="meter-text">${text}</span></div>`;
-}
-
-function formatShare(share: number): string {
-  return `${Math.round(share * 100)}%`;
 }
 
 export function definitions(items: readonly (readonly [label: string, value: Html | string | number | null])[]): Html {

@@ -4,7 +4,7 @@ import type { FieldErrors } from './field-errors.ts';
 import { type Html, html } from './html.ts';
 import type { ConsoleContext } from './route.ts';
 
-export interface FormOptions {
+interface FormOptions {
   readonly context: Pick<ConsoleContext, 'csrfToken'>;
   readonly action: string;
   readonly fields?: readonly Html[];
@@ -28,7 +28,7 @@ export function csrfField(context: Pick<ConsoleContext, 'csrfToken'>): Html {
   return html`<input type="hidden" name="csrf" value="${context.csrfToken}">`;
 }
 
-export interface ActionButtonOptions {
+interface ActionButtonOptions {
   readonly context: Pick<ConsoleContext, 'csrfToken'>;
   readonly action: string;
   readonly label: string;
@@ -46,7 +46,7 @@ export function actionButton({ context, action, label, values = {}, danger = fal
   }">${label}${about === undefined ? '' : html`<span class="hidden"> ${about}</span>`}</button></form>`;
 }
 
-export interface ConfirmationOptions extends FormOptions {
+interface ConfirmationOptions extends FormOptions {
   readonly confirmation: string;
   readonly text: Html | string;
 }
@@ -84,7 +84,7 @@ interface FieldBase {
   readonly required?: boolean;
 }
 
-export interface TextFieldOptions extends FieldBase {
+interface TextFieldOptions extends FieldBase {
   readonly value?: string | number | null | undefined;
   readonly type?: 'text' | 'email' | 'password' | 'number' | 'search' | 'date' | 'datetime-local' | 'url';
   readonly placeholder?: string;
@@ -102,32 +102,13 @@ export interface TextFieldOptions extends FieldBase {
 }
 
 export function textField(options: TextFieldOptions): Html {
-  const {
-    name,
-    value,
-    type = 'text',
-    placeholder,
-    autocomplete,
-    min,
-    max,
-    step,
-    maxLength,
-    pattern,
-    suggestions,
-    unit,
-    autofocus,
-  } = options;
+  const { name, value, type = 'text', suggestions, unit, autofocus } = options;
+  const { placeholder, autocomplete, min, max, step, maxLength: maxlength, pattern } = options;
   const id = idOf(name);
-  const list =
-    suggestions === undefined
-      ? ''
-      : html`<datalist id="${id}-list">${suggestions.map((text) => html`<option value="${text}">`)}</datalist>`;
+  const list = suggestions && html`<datalist id="${id}-list">${suggestions.map((text) => html`<option value="${text}">`)}</datalist>`;
   const attributes = optionalAttributes({
-    value: value ?? undefined,
-    placeholder,
-    autocomplete,
-    ...{ min, max, step, maxlength: maxLength, pattern },
-    list: suggestions === undefined ? undefined : `${id}-list`,
+    ...{ value, placeholder, autocomplete, min, max, step, maxlength, pattern },
+    list: suggestions && `${id}-list`,
   });
   const input = html`<input id="${id}" name="${name}" type="${type}"${attributes}${states(options)}${autofocus ? html` autofocus` : ''}>${list}`;
   return field(options, unit === undefined ? input : html`<span class="with-unit">${input}<span class="unit">${unit}</span></span>`);
@@ -158,9 +139,22 @@ export interface Option {
   readonly group?: string;
 }
 
-export function selectField(
-  options: FieldBase & { readonly value?: string | null | undefined; readonly options: readonly (Option | string)[] },
-): Html {
+export type SelectOptions = readonly (Option | string)[];
+
+/** Returns the options of a select from their labels by value. */
+export function toOptions(labels: Readonly<Record<string, string>>): Option[] {
+  return Object.entries(labels).map(([value, label]) => ({ value, label }));
+}
+
+export const anyOption: Option = { value: '', label: 'Any' };
+
+/** Adds the chosen value to the options of a select if it isn't one of them, because it may come from a link. */
+export function withChosen(options: SelectOptions, chosen: string | null | undefined, group?: string): SelectOptions {
+  if (!chosen || options.some((option) => option === chosen || (typeof option === 'object' && option.value === chosen))) return options;
+  return [...options, { value: chosen, label: chosen, ...(group !== undefined && { group }) }];
+}
+
+export function selectField(options: FieldBase & { readonly value?: string | null | undefined; readonly options: SelectOptions }): Html {
   const { name, value } = options;
   const list = options.options.map((option) => (typeof option === 'string' ? { value: option, label: option } : option));
   const groups = Map.groupBy(list, ({ group }: Option) => group ?? '');
@@ -204,9 +198,8 @@ function states({ name, hint, error, required }: FieldBase): Html {
   }`;
 }
 
-function optionalAttributes(values: Readonly<Record<string, string | number | undefined>>): readonly Html[] {
-  const given = Object.entries(values).filter((entry): entry is [string, string | number] => entry[1] !== undefined);
-  return given.map(([name, value]) => html` ${name}="${value}"`);
+function optionalAttributes(values: Readonly<Record<string, string | number | null | undefined>>): readonly (Html | '')[] {
+  return Object.entries(values).map(([name, value]) => (value === null || value === undefined ? '' : html` ${name}="${value}"`));
 }
 
 function idOf(name: string): string {

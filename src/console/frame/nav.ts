@@ -15,59 +15,42 @@ export interface NavGroup {
   readonly links: readonly NavLink[];
 }
 
-/** Paths that start with `/admin/` are below `/console`, and all others are below the project. */
-const groups: readonly (readonly [label: string, entries: readonly (readonly [label: string, path: string])[]])[] = [
-  [
-    'Usage',
-    [
-      ['Overview', '/overview'],
-      ['Explore', '/explore'],
-      ['Calls', '/calls'],
-      ['End users', endUsersPath],
-      ['Playground', '/playground'],
-      ['Getting started', '/getting-started'],
-    ],
-  ],
-  [
-    'Memory',
-    [
-      ['Memory', '/memory'],
-      ['Conversations', '/conversations'],
-      ['Pages', '/pages'],
-      ['Graph', '/graph'],
-      ['Batches', '/batches'],
-    ],
-  ],
-  [
-    'Configuration',
-    [
-      ['Keys', '/keys'],
-      ['Applications', '/applications'],
-      ['Routing', '/routing'],
-      ['Content rules', '/rules'],
-      ['Prices', '/admin/prices'],
-    ],
-  ],
-  [
-    'Project',
-    [
-      ['Members', '/members'],
-      ['Audit', '/audit'],
-      ['Project settings', '/project'],
-      ['Memory settings', '/settings'],
-      ['Erase a subject', '/erase'],
-    ],
-  ],
-  [
-    'Deployment',
-    [
-      ['Deployment overview', '/admin/overview'],
-      ['Projects', '/admin/projects'],
-      ['People', '/admin/people'],
-      ['Audit', '/admin/audit'],
-    ],
-  ],
-];
+/** The first page of a project, which every member may open. */
+export const startPage = '/overview';
+
+/** The paths of each group by label. Those that start with `/admin/` are below `/console`, others below the project. */
+const groups: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  Usage: {
+    Overview: startPage,
+    Explore: '/explore',
+    Calls: '/calls',
+    'End users': endUsersPath,
+    Playground: '/playground',
+    'Getting started': '/getting-started',
+  },
+  Memory: { Memory: '/memory', Conversations: '/conversations', Pages: '/pages', Graph: '/graph', Batches: '/batches' },
+  Configuration: {
+    Keys: '/keys',
+    Applications: '/applications',
+    Routing: '/routing',
+    'Content rules': '/rules',
+    Prices: '/admin/prices',
+  },
+  Project: {
+    Members: '/members',
+    Audit: '/audit',
+    'Project settings': '/project',
+    'Memory settings': '/settings',
+    'Erase a subject': '/erase',
+  },
+  Deployment: {
+    'Deployment overview': '/admin/overview',
+    Projects: '/admin/projects',
+    People: '/admin/people',
+    Audit: '/admin/audit',
+  },
+};
+const allPaths = Object.values(groups).flatMap((entries) => Object.values(entries));
 
 export interface Navigation {
   /** Returns groups with at least one link. If `slug` and `role` are null, pages of projects are left out. */
@@ -97,8 +80,6 @@ function isOfProject([name, value]: readonly [string, string]): boolean {
 
 export function createNavigation(routes: readonly ConsoleRoute[]): Navigation {
   const access = new Map(routes.filter(({ method }) => method === 'get').map((route) => [route.path, route.access]));
-  const lists = groups.flatMap(([, entries]) => entries.map(([, path]) => path));
-  const start = firstPage(routes) ?? '';
   return {
     groupsFor({ path, slug, role, isAdmin }) {
       const isAllowed = (page: string): boolean => {
@@ -107,15 +88,17 @@ export function createNavigation(routes: readonly ConsoleRoute[]): Navigation {
         if (needed === 'person') return true;
         return needed === 'member' ? role !== null : needed === 'owner' && role === 'owner';
       };
-      const toLink = ([label, page]: readonly [string, string]): NavLink => {
+      const toLink = ([label, page]: [string, string]): NavLink => {
         const href = page.startsWith('/admin/') ? `/console${page}` : `/console/p/${slug}${page}`;
         return { label, href, isCurrent: path === href || path.startsWith(`${href}/`) };
       };
-      const all = groups.map(([label, entries]) => ({ label, links: entries.filter(([, page]) => isAllowed(page)).map(toLink) }));
-      return all.filter(({ links }) => links.length > 0);
+      return Object.entries(groups).flatMap(([label, entries]) => {
+        const links = Object.entries(entries).filter(([, page]) => isAllowed(page));
+        return links.length === 0 ? [] : { label, links: links.map(toLink) };
+      });
     },
     samePage(page, query, role) {
-      if (page === null) return start;
+      if (page === null) return startPage;
       const mayOpen = (path: string): boolean => {
         const needed = access.get(path);
         return needed === 'member' || (needed === 'owner' && role === 'owner');
@@ -125,13 +108,7 @@ export function createNavigation(routes: readonly ConsoleRoute[]): Navigation {
         const kept = new URLSearchParams([...query].filter((entry) => !isOfProject(entry))).toString();
         return page + (kept === '' ? '' : `?${kept}`);
       }
-      return lists.find((path) => page.startsWith(`${path}/`) && mayOpen(path)) ?? start;
+      return allPaths.find((path) => page.startsWith(`${path}/`) && mayOpen(path)) ?? startPage;
     },
   };
-}
-
-/** Returns the first project page that every member may open. Null if there's none. */
-export function firstPage(routes: readonly ConsoleRoute[]): string | null {
-  const paths = new Set(routes.filter(({ method, access }) => method === 'get' && access === 'member').map(({ path }) => path));
-  return groups.flatMap(([, entries]) => entries.map(([, path]) => path)).find((path) => paths.has(path)) ?? null;
 }

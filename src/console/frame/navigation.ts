@@ -1,4 +1,5 @@
 /** Renders the links within a view: filters, paging, tabs and CSV. All state is in the query of the URL. */
+import { anyOption, selectField, toOptions } from './form.ts';
 import { type Html, html } from './html.ts';
 import type { ConsoleContext } from './route.ts';
 
@@ -39,6 +40,11 @@ export function filterForm(
   }</div></form>`;
 }
 
+/** Renders a select for a filter form. `labels` are by value, and there is always an empty choice. */
+export function filterSelect({ url }: View, name: string, label: string, labels: Readonly<Record<string, string>>): Html {
+  return selectField({ name, label, value: url.searchParams.get(name), options: [anyOption, ...toOptions(labels)] });
+}
+
 /** A form with more fields than this is collapsed on narrow screens. */
 const maxUnfolded = 2;
 
@@ -72,7 +78,7 @@ export function csvLink(view: View): Html {
   return html`<a class="button plain" href="${before}.csv${query === undefined ? '' : `?${query}`}" download>Export CSV</a>`;
 }
 
-export interface Tab {
+interface Tab {
   readonly label: string;
   readonly href: string;
   readonly current: boolean;

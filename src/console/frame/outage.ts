@@ -3,7 +3,7 @@
  * Renders the field and describes the current choice.
  */
 import type { StoreDownPolicy } from '../../core/windows.ts';
-import { selectField } from './form.ts';
+import { selectField, toOptions } from './form.ts';
 import type { Html } from './html.ts';
 
 interface ChosenPolicy {
@@ -42,10 +42,6 @@ export function outageField({ value, error, inherited, hint }: OutageFieldOption
     hint,
     value: value ?? '',
     error,
-    options: [
-      { value: '', label: `${heading}: ${names[inherited.policy].toLowerCase()}` },
-      { value: 'allow', label: names.allow },
-      { value: 'refuse', label: names.refuse },
-    ],
+    options: toOptions({ '': `${heading}: ${names[inherited.policy].toLowerCase()}`, ...names }),
   });
 }

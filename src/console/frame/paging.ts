@@ -2,7 +2,7 @@
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
 import { pageParameter } from './navigation.ts';
-import type { ConsoleContext, CsvValue } from './route.ts';
+import type { ConsoleContext, CsvResult, CsvValue } from './route.ts';
 
 const csvPageSize = 500;
 /** The page size for lists of messages. It's small, because messages can be long and pages should stay below 150 kB. */
@@ -32,17 +32,37 @@ export function cutPage<Row>(
   return { shown, next: rows.length > size && last !== undefined ? keyOf(last) : null };
 }
 
-export interface CsvSource<Row> {
-  /** Reads rows after the key `after`. Fewer than `limit` rows mean that the list has ended. */
-  readonly readPage: (after: string | null, limit: number) => Promise<readonly Row[]>;
+/** Reads rows after the key `after`. Fewer than `limit` rows mean that the list has ended. */
+type ReadPage<Row> = (after: string | null, limit: number) => Promise<readonly Row[]>;
+
+interface CsvSource<Row> {
+  readonly readPage: ReadPage<Row>;
   readonly keyOf: (row: Row) => string;
   readonly toCsv: (row: Row) => readonly CsvValue[];
 }
 
 export async function* csvRows<Row>({ readPage, keyOf, toCsv }: CsvSource<Row>): AsyncGenerator<readonly CsvValue[]> {
+  for await (const row of allPages(readPage, keyOf)) yield toCsv(row);
+}
+
+/** Renders rows as CSV. `columns` maps each header to the value of a row. */
+export function csvFile<Row>(
+  fileName: string,
+  columns: Readonly<Record<string, (row: Row) => CsvValue>>,
+  rows: Iterable<Row> | AsyncIterable<Row>,
+): CsvResult {
+  const values = Object.values(columns);
+  const csv = (async function* () {
+    for await (const row of rows) yield values.map((toValue) => toValue(row));
+  })();
+  return { kind: 'csv', fileName, header: Object.keys(columns), rows: csv };
+}
+
+/** Reads a list page by page until its end. */
+export async function* allPages<Row>(readPage: ReadPage<Row>, keyOf: (row: Row) => string): AsyncGenerator<Row> {
   for (let after: string | null = null; ; ) {
     const rows: readonly Row[] = await readPage(after, csvPageSize);
-    yield* rows.map(toCsv);
+    yield* rows;
     const last = rows.at(-1);
     if (rows.length < csvPageSize || last === undefined) return;
     after = keyOf(last);

@@ -9,12 +9,9 @@
     const created = document.createElement('dialog');
     created.className = 'palette';
     created.setAttribute('aria-label', 'Search');
-    const field = Object.assign(document.createElement('input'), { type: 'search', autocomplete: 'off', spellcheck: false });
-    field.placeholder = 'Call id, task, request id, end user, key, page or project';
-    field.setAttribute('aria-label', 'Id or name');
-    const results = Object.assign(document.createElement('div'), { className: 'palette-results' });
-    results.setAttribute('aria-live', 'polite');
-    created.append(field, results);
+    created.innerHTML = `<input type="search" autocomplete="off" spellcheck="false" aria-label="Id or name"
+      placeholder="Call id, task, request id, end user, key, page or project"><div class="palette-results" aria-live="polite"></div>`;
+    const [field, results] = created.children;
     field.addEventListener('input', () => {
       clearTimeout(timer);
       timer = setTimeout(() => load(field.value, results), 150);

@@ -2,7 +2,7 @@ import type { ConsoleContext } from './route.ts';
 
 /** Returns the path of a page in the project, e.g. of `/keys`. Null and undefined values are left out of the query. */
 export function projectPath(
-  { project }: Pick<ConsoleContext, 'project'>,
+  { project }: { readonly project: Pick<ConsoleContext['project'], 'slug'> },
   page: string,
   query: Readonly<Record<string, string | null | undefined>> = {},
 ): string {

@@ -7,7 +7,7 @@ import { type Html, html } from './html.ts';
 import { projectPath } from './project-path.ts';
 import type { ConsoleContext } from './route.ts';
 import { rangeQuery } from './time-range.ts';
-import { formatCount } from './values.ts';
+import { countOf, formatCount } from './values.ts';
 
 /** Renders nothing if no calls were refused. `filter` contains the page's filters that apply to refused calls. */
 export function refusedLine(context: ConsoleContext, { calls, recorded }: RefusalCounts, filter: RefusalFilter = {}): Html | string {
@@ -16,6 +16,6 @@ export function refusedLine(context: ConsoleContext, { calls, recorded }: Refusa
   const missing = calls - recorded;
   const more = missing > 0 ? ` ${formatCount(missing)} of them ${missing === 1 ? 'was' : 'were'} counted but not recorded.` : '';
   return notice(
-    html`The gateway also refused <a href="${href}">${formatCount(calls)} ${calls === 1 ? 'call' : 'calls'}</a> in this period before a model was called, not counted in the calls and errors below.${more}`,
+    html`The gateway also refused <a href="${href}">${countOf(calls, 'call')}</a> in this period before a model was called, not counted in the calls and errors below.${more}`,
   );
 }

@@ -38,15 +38,14 @@ const lastProjectCookie = 'gateway_project';
 
 export function createResponder({ navigation, projectsOf, logger }: ResponderDeps): Responder {
   const frameOf = async (visit: Visit, visited: VisitedProject | null, message: Frame['notice']): Promise<Frame> => {
-    const { session, cookies, url, secrets, request } = visit;
+    const { session, url, secrets, request } = visit;
     const csrfToken = csrfTokenOf(secrets[0]);
     // The browser can't return to a POST, so return to the account page instead.
     const path = request.method === 'GET' ? url.pathname + url.search : '/console/account';
     const common = { csrfToken, path, notice: message };
     if (session === null) return { ...common, person: null, theme: null, nav: [], project: null, projects: [] };
     const known = await projectsOf(session.person);
-    const last = cookies[hostCookieName(lastProjectCookie, visit.secure)];
-    const project = visited?.project ?? known.find(({ slug }) => slug === last) ?? known[0] ?? null;
+    const project = visited?.project ?? known.find(({ slug }) => slug === lastProject(visit)) ?? known[0] ?? null;
     const role = visited?.role ?? known.find(({ slug }) => slug === project?.slug)?.role ?? null;
     const nav = navigation.groupsFor({ path: url.pathname, slug: project?.slug ?? null, role, isAdmin: session.person.isAdmin });
     const prefix = `/console/p/${visited?.project.slug}`;
@@ -65,7 +64,7 @@ export function createResponder({ navigation, projectsOf, logger }: ResponderDep
     const shown = message ?? takeNotice(response, visit);
     const frame = await frameOf(visit, visited, shown);
     const text = String(await renderDocument(page, frame));
-    if (visited && visit.cookies[hostCookieName(lastProjectCookie, visit.secure)] !== visited.project.slug)
+    if (visited && lastProject(visit) !== visited.project.slug)
       setCookies(response, [{ name: hostCookieName(lastProjectCookie, visit.secure), value: visited.project.slug }], visit);
     setCookies(response, page.setCookies, visit);
     await sendHtml(response, page.status ?? 200, text);
@@ -80,18 +79,10 @@ export function createResponder({ navigation, projectsOf, logger }: ResponderDep
         case 'fragment':
           return sendHtml(response, 200, String(await result.content));
         case 'redirect': {
-          const { to, notice, setCookies: cookies } = result;
-          if (notice !== undefined)
-            setCookies(
-              response,
-              [{ name: noticeName(visit), value: signText('notice', notice, visit.secrets[0]), maxAgeSeconds: noticeSeconds }],
-              visit,
-            );
-          if ('undo' in result && result.undo !== undefined) {
-            const value = signText('undo', JSON.stringify(result.undo), visit.secrets[0]);
-            setCookies(response, [{ name: undoName(visit), value, maxAgeSeconds: noticeSeconds }], visit);
-          }
-          setCookies(response, cookies, visit);
+          const { to, notice } = result;
+          if (notice !== undefined) setSigned(response, visit, 'notice', notice);
+          if ('undo' in result && result.undo !== undefined) setSigned(response, visit, 'undo', JSON.stringify(result.undo));
+          setCookies(response, result.setCookies, visit);
           response.writeHead(303, { location: 'external' in result && result.external ? to : safePath(to) });
           return endWithLinger(response, Buffer.alloc(0));
         }
@@ -145,26 +136,29 @@ function loggedPath({ url: { pathname } }: Visit): string {
  * that people see it only once.
  */
 function takeNotice(response: Response, visit: Visit): Frame['notice'] {
-  const text = takeSigned(response, visit, 'notice', noticeName(visit));
-  const undo = takeSigned(response, visit, 'undo', undoName(visit));
+  const text = takeSigned(response, visit, 'notice');
+  const undo = takeSigned(response, visit, 'undo');
   if (text === null) return null;
   return { text, tone: 'good', ...(undo !== null && { undo: JSON.parse(undo) as Undo }) };
 }
 
+function setSigned(response: Response, visit: Visit, purpose: 'notice' | 'undo', text: string): void {
+  const name = hostCookieName(`gateway_${purpose}`, visit.secure);
+  setCookies(response, [{ name, value: signText(purpose, text, visit.secrets[0]), maxAgeSeconds: noticeSeconds }], visit);
+}
+
 /** Returns null if the cookie is missing or wasn't signed by this session. */
-function takeSigned(response: Response, visit: Visit, purpose: string, name: string): string | null {
+function takeSigned(response: Response, visit: Visit, purpose: 'notice' | 'undo'): string | null {
+  const name = hostCookieName(`gateway_${purpose}`, visit.secure);
   const value = visit.cookies[name];
   if (value === undefined) return null;
   setCookies(response, [{ name, value: '', maxAgeSeconds: 0 }], visit);
   return visit.secrets.map((secret) => readSignedText(purpose, value, secret)).find((found) => found !== null) ?? null;
 }
 
-function noticeName({ secure }: Visit): string {
-  return hostCookieName('gateway_notice', secure);
-}
-
-function undoName({ secure }: Visit): string {
-  return hostCookieName('gateway_undo', secure);
+/** Returns the slug of the project that the browser visited last. */
+export function lastProject({ cookies, secure }: Pick<Visit, 'cookies' | 'secure'>): string | undefined {
+  return cookies[hostCookieName(lastProjectCookie, secure)];
 }
 
 export function setCookies(response: Response, cookies: readonly Cookie[] | undefined, { secure }: Visit): void {
@@ -173,7 +167,7 @@ export function setCookies(response: Response, cookies: readonly Cookie[] | unde
 
 async function sendHtml(response: Response, status: number, text: string): Promise<void> {
   const plain = Buffer.from(text);
-  const compressed = await compressHtml(plain, response.req.headers['accept-encoding']);
+  const compressed = response.req.acceptsEncodings('gzip') ? await compressHtml(plain) : null;
   const body = compressed ?? plain;
   response.writeHead(status, {
     ...{ 'content-type': 'text/html; charset=utf-8', 'content-length': body.length, vary: 'accept-encoding' },

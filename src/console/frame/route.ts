@@ -117,44 +117,45 @@ export interface PageContent {
   readonly setCookies?: readonly Cookie[];
 }
 
-export type PageResult =
-  | PageContent
-  /** Rows are streamed. Values are escaped, including those that a spreadsheet would evaluate as formulas. */
-  | {
-      readonly kind: 'csv';
-      readonly fileName: string;
-      readonly header: readonly string[];
-      readonly rows: CsvRows;
-    }
-  /** A part of a page for htmx, without the layout. */
-  | { readonly kind: 'fragment'; readonly content: Html }
-  | { readonly kind: 'download'; readonly fileName: string; readonly contentType: string; readonly body: string }
-  /** `to` is a path on this site, or with `external` the URL of another site, e.g. of an identity provider. */
-  | {
-      readonly kind: 'redirect';
-      readonly to: string;
-      readonly external?: boolean;
-      readonly notice?: string;
-      readonly setCookies?: readonly Cookie[];
-    };
+export type PageResult = PageContent | CsvResult | Fragment | Download | (Redirect & { readonly external?: boolean });
 
-export type CsvRows = AsyncIterable<readonly CsvValue[]> | Iterable<readonly CsvValue[]>;
+/** Rows are streamed. Values are escaped, including those that a spreadsheet would evaluate as formulas. */
+export interface CsvResult {
+  readonly kind: 'csv';
+  readonly fileName: string;
+  readonly header: readonly string[];
+  readonly rows: AsyncIterable<readonly CsvValue[]> | Iterable<readonly CsvValue[]>;
+}
 
 export type CsvValue = string | number | bigint | boolean | null;
+
+/** A part of a page for htmx, without the layout. */
+interface Fragment {
+  readonly kind: 'fragment';
+  readonly content: Html;
+}
+
+interface Download {
+  readonly kind: 'download';
+  readonly fileName: string;
+  readonly contentType: string;
+  readonly body: string;
+}
+
+interface Redirect {
+  readonly kind: 'redirect';
+  /** A path on this site, or with `external` the URL of another site, e.g. of an identity provider. */
+  readonly to: string;
+  readonly notice?: string;
+  readonly setCookies?: readonly Cookie[];
+}
 
 export interface Undo {
   readonly action: string;
   readonly values?: Readonly<Record<string, string>>;
 }
 
-export interface RedirectResult {
-  readonly kind: 'redirect';
-  /** A path on this site. */
-  readonly to: string;
-  readonly notice?: string;
-  /** Adds a button that reverts the action, next to the `notice`, which has to be set as well. */
-  readonly undo?: Undo;
-  readonly setCookies?: readonly Cookie[];
+interface Audited {
   /**
    * Added to the audit row. Ids, names, and old and new values of settings are fine, but never texts of memories,
    * secrets or subjects.
@@ -162,23 +163,21 @@ export interface RedirectResult {
   readonly audit?: Readonly<Record<string, unknown>>;
 }
 
+export interface RedirectResult extends Redirect, Audited {
+  /** Adds a button that reverts the action, next to the `notice`, which has to be set as well. */
+  readonly undo?: Undo;
+}
+
+/** Streams bytes, e.g. the response in the playground. With a `fileName`, the browser downloads them. */
+interface Stream {
+  readonly kind: 'stream';
+  readonly fileName?: string;
+  readonly contentType: string;
+  readonly chunks: AsyncIterable<Uint8Array>;
+}
+
 export type ActionResult =
   | RedirectResult
   /** For pages that can only be seen once, e.g. with a new key. */
-  | { readonly kind: 'page'; readonly page: PageContent; readonly audit?: Readonly<Record<string, unknown>> }
-  | { readonly kind: 'fragment'; readonly content: Html; readonly audit?: Readonly<Record<string, unknown>> }
-  | {
-      readonly kind: 'download';
-      readonly fileName: string;
-      readonly contentType: string;
-      readonly body: string;
-      readonly audit?: Readonly<Record<string, unknown>>;
-    }
-  /** Streams bytes, e.g. the response in the playground. With a `fileName`, the browser downloads them. */
-  | {
-      readonly kind: 'stream';
-      readonly fileName?: string;
-      readonly contentType: string;
-      readonly chunks: AsyncIterable<Uint8Array>;
-      readonly audit?: Readonly<Record<string, unknown>>;
-    };
+  | ({ readonly kind: 'page'; readonly page: PageContent } & Audited)
+  | ((Fragment | Download | Stream) & Audited);

@@ -14,9 +14,10 @@ import { readForm, runSubmitted } from './action.ts';
 import { assetPath, findAsset } from './assets.ts';
 import { html } from './html.ts';
 import { keptFormPage, maxKeptBytes } from './kept-form.ts';
-import { createNavigation, firstPage } from './nav.ts';
-import { createResponder, type Responder, setCookies } from './respond.ts';
-import type { Access, ConsoleRoute, PageRoute } from './route.ts';
+import { createNavigation, startPage } from './nav.ts';
+import { projectPath } from './project-path.ts';
+import { createResponder, lastProject, type Responder, setCookies } from './respond.ts';
+import { type Access, type ConsoleRoute, get, type PageRoute } from './route.ts';
 import { isSameSite, safePath } from './same-site.ts';
 import { createVisit, toContext, type Visit, type VisitedProject } from './visit.ts';
 
@@ -49,7 +50,6 @@ const securityHeaders: Readonly<Record<string, string>> = {
 
 export function createConsoleRouter(options: ConsoleRouterOptions): Router {
   const { routes, members, logger } = options;
-  const startPage = firstPage(routes);
   const navigation = createNavigation(routes);
   const responder = createResponder({ navigation, projectsOf: members.projectsOf, logger });
   const router = express.Router({ caseSensitive: true });
@@ -59,15 +59,14 @@ export function createConsoleRouter(options: ConsoleRouterOptions): Router {
     next();
   });
   router.get(`${assetPath}:name`, sendAsset);
-  const all = [...startRoutes(startPage, members), ...routes];
-  for (const route of inMatchingOrder(all)) {
+  for (const route of inMatchingOrder([...startRoutes(members), ...routes])) {
     const handler = createHandler(route, options, responder);
     if (route.method === 'get') router.get(pathOf(route), handler);
     else router.post(pathOf(route), handler);
   }
-  const unknownPage: PageRoute = { method: 'get', path: '', access: 'person', handle: () => Promise.reject(gatewayError('not_found')) };
+  const unknownPage = get('', 'person', () => Promise.reject(gatewayError('not_found')));
   router.use('/console', createHandler(unknownPage, options, responder));
-  const invalidPage: PageRoute = { method: 'get', path: '', access: 'anyone', handle: () => Promise.reject(invalidUrl()) };
+  const invalidPage = get('', 'anyone', () => Promise.reject(invalidUrl()));
   router.use(whenUndecodable(createHandler(invalidPage, options, responder)));
   return router;
 }
@@ -82,32 +81,20 @@ function whenUndecodable(handler: RequestHandler): ErrorRequestHandler {
 }
 
 /** Redirects `/console` and `/console/p/{slug}` to the first page of a project. */
-function startRoutes(startPage: string | null, { projectsOf }: ConsoleRouterOptions['members']): PageRoute[] {
-  const start: PageRoute = {
-    method: 'get',
-    path: '',
-    access: 'person',
-    async handle({ session, cookies, secure }) {
-      const projects = await projectsOf(session.person);
-      const last = cookies[secure ? '__Host-gateway_project' : 'gateway_project'];
-      const project = projects.find(({ slug }) => slug === last) ?? projects[0];
-      if (project && startPage !== null) return { kind: 'redirect', to: `/console/p/${project.slug}${startPage}` };
-      const text = session.person.isAdmin
+function startRoutes({ projectsOf }: ConsoleRouterOptions['members']): PageRoute[] {
+  return [
+    get('', 'person', async (context) => {
+      const { person } = context.session;
+      const projects = await projectsOf(person);
+      const project = projects.find(({ slug }) => slug === lastProject(context)) ?? projects[0];
+      if (project) return { kind: 'redirect', to: projectPath({ project }, startPage) };
+      const text = person.isAdmin
         ? 'Create your first project to get started.'
         : 'Ask a project owner or the operator of this gateway to add you as a member.';
       return { kind: 'page', title: 'No project yet', content: html`<div class="empty"><p>${text}</p></div>` };
-    },
-  };
-  const project: PageRoute = {
-    method: 'get',
-    path: '',
-    access: 'member',
-    handle: async ({ project: { slug } }) => {
-      if (startPage === null) throw gatewayError('not_found');
-      return { kind: 'redirect', to: `/console/p/${slug}${startPage}` };
-    },
-  };
-  return [start, project];
+    }),
+    get('', 'member', async (context) => ({ kind: 'redirect', to: projectPath(context, startPage) })),
+  ];
 }
 
 function createHandler(route: ConsoleRoute, options: ConsoleRouterOptions, responder: Responder): RequestHandler {
@@ -141,26 +128,13 @@ function createHandler(route: ConsoleRoute, options: ConsoleRouterOptions, respo
  * Throws `not_found` if the person has no role in the project, and `forbidden` if a member opens a route for owners.
  */
 async function authorize(access: Access, { session, request }: Visit, options: ConsoleRouterOptions): Promise<VisitedProject | null> {
-  switch (access) {
-    case 'anyone':
-    case 'person':
-      return null;
-    case 'admin':
-      if (session?.person.isAdmin) return null;
-      throw gatewayError('not_found');
-    case 'member':
-    case 'owner': {
-      const project = await options.findProject(String(request.params.project));
-      const role = project && session ? await options.members.roleOf(session.person.id, project.id) : null;
-      if (!project || role === null) throw gatewayError('not_found');
-      if (access === 'owner' && role !== 'owner') throw gatewayError('forbidden', { message: 'only owners of the project may do this' });
-      return { project, role };
-    }
-    default: {
-      const unknown: never = access;
-      throw new Error(`unknown access ${unknown}`);
-    }
-  }
+  if (access === 'anyone' || access === 'person' || (access === 'admin' && session?.person.isAdmin)) return null;
+  if (access === 'admin') throw gatewayError('not_found');
+  const project = await options.findProject(String(request.params.project));
+  const role = project && session ? await options.members.roleOf(session.person.id, project.id) : null;
+  if (!project || role === null) throw gatewayError('not_found');
+  if (access === 'owner' && role !== 'owner') throw gatewayError('forbidden', { message: 'only owners of the project may do this' });
+  return { project, role };
 }
 
 /**
@@ -202,7 +176,8 @@ function abortedByClient(response: Response): AbortSignal {
 function sendAsset(request: Request, response: Response): void {
   const asset = findAsset(request.path);
   if (!asset) throw gatewayError('not_found');
-  const { body, encoding } = asset.encode(request.headers['accept-encoding']);
+  const encoding = (['br', 'gzip'] as const).find((name) => request.acceptsEncodings(name)) ?? null;
+  const body = asset.encode(encoding);
   response.writeHead(200, {
     'content-type': asset.contentType,
     'content-length': body.length,

@@ -5,7 +5,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { gatewayError } from '../../core/errors.ts';
-import { isObject } from '../../core/json/narrow.ts';
+import { isObject, parseJson } from '../../core/json/narrow.ts';
 import { notice } from './figures.ts';
 import { type Html, html } from './html.ts';
 import { formatSetting } from './values.ts';
@@ -20,13 +20,9 @@ export function settingsField(settings: Settings): Html {
 
 /** Returns the settings from when the form was opened. Throws `bad_request` if the field is missing or invalid. */
 export function parseSettingsField(form: URLSearchParams): Settings {
-  try {
-    const read: unknown = JSON.parse(form.get(fieldName) ?? '');
-    if (isObject(read)) return read;
-  } catch {
-    // Invalid JSON gets the same error as JSON that isn't an object.
-  }
-  throw gatewayError('bad_request', { message: 'the form is incomplete: open the page again' });
+  const read = parseJson(form.get(fieldName) ?? '');
+  if (!isObject(read)) throw gatewayError('bad_request', { message: 'the form is incomplete: open the page again' });
+  return read;
 }
 
 export interface SettingsEdit {

@@ -1,6 +1,7 @@
 /** Renders the picker for the time range of a view, links that keep the range, and labels for units of time. */
 import { addDays, type CalendarUnit, offsetOfRepeatedTime, startOf } from '../../core/time-zone.ts';
 import { formatLocal, type Period, type Range, type RangePreset } from '../../usage/analytics/range.ts';
+import { createOnce } from './create-once.ts';
 import { type Html, html } from './html.ts';
 import { pageParameter, withQuery } from './navigation.ts';
 import type { ConsoleContext } from './route.ts';
@@ -83,21 +84,12 @@ export function unitStart(zone: string, at: number): string {
   return `${formatTimeIn(at, zone, 'minute')} ${offsetOfRepeatedTime(zone, at)}`.trimEnd();
 }
 
-const axisFormats = new Map<string, Intl.DateTimeFormat>();
+const axisDates = createOnce((zone: string) => new Intl.DateTimeFormat('en-GB', { timeZone: zone, day: 'numeric', month: 'short' }));
 
 export function unitLabels(unit: CalendarUnit, zone: string, at: number): { readonly label: string; readonly axisLabel: string } {
   const minute = formatTimeIn(at, zone, 'minute');
   if (unit === 'minute' || unit === 'hour')
-    return { label: unitStart(zone, at), axisLabel: minute.endsWith('00:00') ? axisDate(zone, at) : minute.slice(11) };
+    return { label: unitStart(zone, at), axisLabel: minute.endsWith('00:00') ? axisDates(zone).format(at) : minute.slice(11) };
   if (unit === 'month') return { label: minute.slice(0, 7), axisLabel: minute.slice(0, 7) };
-  return { label: minute.slice(0, 10), axisLabel: axisDate(zone, at) };
-}
-
-function axisDate(zone: string, at: number): string {
-  let format = axisFormats.get(zone);
-  if (!format) {
-    format = new Intl.DateTimeFormat('en-GB', { timeZone: zone, day: 'numeric', month: 'short' });
-    axisFormats.set(zone, format);
-  }
-  return format.format(at);
+  return { label: minute.slice(0, 10), axisLabel: axisDates(zone).format(at) };
 }

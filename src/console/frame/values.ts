@@ -1,15 +1,13 @@
 import { toUsd } from '../../core/cost.ts';
+import { createOnce } from './create-once.ts';
 import { type Html, html } from './html.ts';
 
-const dollars = new Intl.NumberFormat('en-US', { style: 'currency', currency: 'USD' });
-const wholeDollars = new Intl.NumberFormat('en-US', { style: 'currency', currency: 'USD', maximumFractionDigits: 0 });
-const centFractions = new Intl.NumberFormat('en-US', { style: 'currency', currency: 'USD', maximumFractionDigits: 4 });
-const smallDollars = new Intl.NumberFormat('en-US', {
-  style: 'currency',
-  currency: 'USD',
-  minimumSignificantDigits: 2,
-  maximumSignificantDigits: 2,
-});
+const dollarFormat = (options?: Intl.NumberFormatOptions) =>
+  new Intl.NumberFormat('en-US', { style: 'currency', currency: 'USD', ...options });
+const dollars = dollarFormat();
+const wholeDollars = dollarFormat({ maximumFractionDigits: 0 });
+const centFractions = dollarFormat({ maximumFractionDigits: 4 });
+const smallDollars = dollarFormat({ minimumSignificantDigits: 2, maximumSignificantDigits: 2 });
 const counts = new Intl.NumberFormat('en-US');
 const compactCounts = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 1 });
 const percents = new Intl.NumberFormat('en-US', { style: 'percent', maximumFractionDigits: 1 });
@@ -46,8 +44,6 @@ export function usd(nanos: number | bigint | null): Html {
   return html`<span class="num" title="${exactUsd(nanos)} USD">${formatUsd(nanos)}</span>`;
 }
 
-const decimalFormats = new Map<number, Intl.NumberFormat>();
-
 /**
  * Returns a formatter that gives the amounts of a column the same number of decimals, so that the decimal points line
  * up. That's between 2 and 6, or at most 4 if an amount is a dollar or more. Smaller amounts become e.g. `< $0.0001`.
@@ -58,7 +54,7 @@ export function equalUsd(amounts: readonly (number | bigint | null)[]): (nanos: 
   const most = sizes.some((size) => size >= 1) ? 4 : 6;
   // Use enough decimals for two significant digits of the smallest amount.
   const decimals = sizes.length === 0 ? 2 : Math.min(most, Math.max(2, 1 - Math.floor(Math.log10(Math.min(...sizes)))));
-  const format = dollarsWith(decimals);
+  const format = dollarsOf(decimals);
   return (nanos) => {
     if (nanos === null) return html`<span class="muted">${nothing}</span>`;
     const amount = toUsd(Number(nanos));
@@ -68,14 +64,7 @@ export function equalUsd(amounts: readonly (number | bigint | null)[]): (nanos: 
   };
 }
 
-function dollarsWith(decimals: number): Intl.NumberFormat {
-  const known = decimalFormats.get(decimals);
-  if (known) return known;
-  const digits = { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
-  const format = new Intl.NumberFormat('en-US', { style: 'currency', currency: 'USD', ...digits });
-  decimalFormats.set(decimals, format);
-  return format;
-}
+const dollarsOf = createOnce((decimals: number) => dollarFormat({ minimumFractionDigits: decimals, maximumFractionDigits: decimals }));
 
 export function exactUsd(nanos: number | bigint): string {
   const amount = BigInt(nanos);
@@ -86,6 +75,11 @@ export function exactUsd(nanos: number | bigint): string {
 
 export function formatCount(count: number | bigint | null): string {
   return count === null ? nothing : counts.format(count);
+}
+
+/** Formats a count with its noun, e.g. as `1 call` or `1,200 calls`. */
+export function countOf(count: number, noun: string): string {
+  return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`;
 }
 
 export function formatCompact(count: number | null): string {
@@ -121,16 +115,10 @@ export function time(at: number | Date | null, zone: string, style: TimeStyle = 
   return html`<time datetime="${iso}" title="${formatTimeIn(at, zone, 'millisecond')} ${zone}">${formatTimeIn(at, zone, style)}</time>`;
 }
 
-const zoneFormats = new Map<string, Intl.DateTimeFormat>();
+const timesIn = createOnce((zone: string) => new Intl.DateTimeFormat('sv-SE', { timeZone: zone, dateStyle: 'short', timeStyle: 'medium' }));
 
 export function formatTimeIn(at: number | Date, zone: string, style: TimeStyle = 'second'): string {
-  let format = zoneFormats.get(zone);
-  if (!format) {
-    const options: Intl.DateTimeFormatOptions = { timeZone: zone, dateStyle: 'short', timeStyle: 'medium' };
-    format = new Intl.DateTimeFormat('sv-SE', options);
-    zoneFormats.set(zone, format);
-  }
-  const text = format.format(at);
+  const text = timesIn(zone).format(at);
   if (style === 'date') return text.slice(0, 10);
   if (style === 'minute') return text.slice(0, 16);
   return style === 'second' ? text : `${text}.${String(new Date(at).getUTCMilliseconds()).padStart(3, '0')}`;

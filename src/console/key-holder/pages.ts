@@ -34,7 +34,6 @@ import {
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
-import { unitLabels } from '../frame/time-range.ts';
 
 export const myKeyPath = '/my-key';
 
@@ -92,15 +91,11 @@ ${section(
   card(
     barChart({
       title: 'Spend by day',
-      hideTitle: true,
       zone,
+      unit: 'day',
       series: [{ name: 'Spend' }],
-      bucketName: 'Day',
       format: formatUsd,
-      buckets: days.units.map(({ start, figures }) => ({
-        ...unitLabels('day', zone, start),
-        values: [Number(figures.costNanos)],
-      })),
+      buckets: days.units.map(({ start, figures }) => ({ start, values: [Number(figures.costNanos)] })),
     }),
   ),
 )}

@@ -61,25 +61,13 @@ function fullness({ used, counter }: CeilingUse): number {
 }
 
 function listCounters(project: Project, keys: readonly KeyRecord[], now: number): { counter: LimitedCounter; holder: string }[] {
-  const { settings } = project;
-  const limitsOf = (source: string, keyId: string, key: Limits['key']): Limits => ({
-    projectId: project.id,
-    keyId,
-    source,
-    key,
-    project: settings,
-  });
+  const countersOf = (holder: string, { source = '', keyId = '', key = noCeilings }: Partial<Limits>) =>
+    countersFor({ projectId: project.id, keyId, source, key, project: project.settings }, now).map((counter) => ({ counter, holder }));
   const usable = keys.filter(({ revokedAt, expiresAt }) => revokedAt === null && (expiresAt === null || expiresAt > now));
-  const byKey = usable.flatMap(({ quotaKeyId, name, ceilings }) =>
-    countersFor(limitsOf('', quotaKeyId, ceilings), now).map((counter) => ({ counter, holder: name })),
-  );
-  const bySource = [...settings.applications.keys()].flatMap((source) =>
-    countersFor(limitsOf(source, '', noCeilings), now).map((counter) => ({ counter, holder: source })),
-  );
   const all = [
-    ...countersFor(limitsOf('', '', noCeilings), now).map((counter) => ({ counter, holder: project.name })),
-    ...byKey,
-    ...bySource,
+    ...countersOf(project.name, {}),
+    ...usable.flatMap(({ quotaKeyId, name, ceilings }) => countersOf(name, { keyId: quotaKeyId, key: ceilings })),
+    ...[...project.settings.applications.keys()].flatMap((source) => countersOf(source, { source })),
   ];
   const lasting = all.filter(({ counter }) => counter.key.window !== 'minute');
   // Remove duplicates, because rotated keys share counters and every list contains the project's ceilings.

@@ -7,7 +7,7 @@ import { dayMs } from '../../core/time.ts';
 import type { KeyRecord } from '../../keys/key-record.ts';
 import type { Project } from '../../projects/projects.ts';
 import type { Analytics } from '../../usage/analytics/analytics.ts';
-import { codeBlock, formatCount } from '../frame/components.ts';
+import { codeBlock, countOf } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import { type ConsoleContext, type ConsoleRoute, get } from '../frame/route.ts';
@@ -121,7 +121,7 @@ function stepsOf(context: ConsoleContext, setup: ProjectSetup): readonly Step[] 
       isDone: keys > 0,
       text:
         keys > 0
-          ? `The project has ${formatCount(keys)} ${keys === 1 ? 'key' : 'keys'}.`
+          ? `The project has ${countOf(keys, 'key')}.`
           : `Each application calls the gateway with a virtual key. You can limit what it spends.${askOwner}`,
       actions: [isOwner && keys === 0 ? page('New key', '/keys/new') : page('Keys', '/keys')],
     },
@@ -140,7 +140,7 @@ function stepsOf(context: ConsoleContext, setup: ProjectSetup): readonly Step[] 
       isDone: failovers > 0,
       text:
         failovers > 0
-          ? html`The gateway has saved <a href="${projectPath(context, '/calls', { failover: 'yes' })}">${formatCount(failovers)} ${failovers === 1 ? 'call' : 'calls'}</a> with another attempt.`
+          ? html`The gateway has saved <a href="${projectPath(context, '/calls', { failover: 'yes' })}">${countOf(failovers, 'call')}</a> with another attempt.`
           : html`If a model fails, the gateway calls the next one in the tier. To see that, make a tier whose first model does not work, such as <code>${hasDemo ? 'demo/fail-503' : `${providers[0] ?? 'openai'}/no-such-model`}</code>, followed by one that does, and call it.${askOwner}`,
       actions: [...(isOwner && failovers === 0 ? [page('Edit the tiers', '/routing/edit')] : []), page('Dry run', '/routing/dry-run')],
     },

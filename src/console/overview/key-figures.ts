@@ -1,7 +1,7 @@
 /** Shows the key figures of a period and their change since the previous period. */
 import type { Figures } from '../../usage/analytics/figures.ts';
 import { cachedInputShare, share } from '../../usage/analytics/metrics.ts';
-import { formatCompact, formatCount, formatDuration, formatPercent, type Stat, total, totalUsd } from '../frame/components.ts';
+import { countOf, formatCompact, formatCount, formatDuration, formatPercent, type Stat, total, totalUsd } from '../frame/components.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext } from '../frame/route.ts';
 import { rangeQuery } from '../frame/time-range.ts';
@@ -78,7 +78,7 @@ export function statsOf(
       label: 'Failovers',
       value: formatPercent(failoverShare),
       href: calls({ failover: 'yes' }),
-      hint: `${formatCount(current.failovers)} ${current.failovers === 1 ? 'call' : 'calls'} with more than one attempt`,
+      hint: `${countOf(current.failovers, 'call')} with more than one attempt`,
       ...delta(failoverShare, share(previous.failovers, previous.calls), false),
     },
     {

@@ -1,5 +1,6 @@
 import type { BreakerReport } from '../../failover/breaker.ts';
-import { badge, formatCount, formatTimeIn, formatUsd, meter, table, time } from '../frame/components.ts';
+import { formatAmount } from '../frame/ceilings.ts';
+import { badge, formatCount, formatTimeIn, meter, table, time } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import { healthBadge, type ProviderHealth } from '../frame/provider-health.ts';
@@ -45,7 +46,7 @@ function holderOf(context: ConsoleContext, { counter: { key }, holder }: Ceiling
 }
 
 function useOf({ counter: { key, limit }, used, reserved, holder }: CeilingUse): Html {
-  const format = key.ceiling === 'cost' ? formatUsd : formatCount;
+  const format = (amount: number): string => formatAmount(key.ceiling, amount);
   if (used === null) return html`<span class="muted">Not counted yet; limit ${format(limit)}</span>`;
   const running = reserved > 0 ? `, up to ${format(reserved)} running` : '';
   return meter({ label: `${holder}: ${key.ceiling}`, value: used, max: limit, text: `${format(used)} of ${format(limit)}${running}` });

@@ -6,17 +6,15 @@ import type { Project } from '../../projects/projects.ts';
 import type { ReadBreakers } from '../../routing/shared-breakers.ts';
 import type { Analytics } from '../../usage/analytics/analytics.ts';
 import { toFilterValue } from '../../usage/analytics/call-filter.ts';
-import { figureHeader, figureRows } from '../../usage/analytics/figure-rows.ts';
 import type { Figures } from '../../usage/analytics/figures.ts';
 import { parseRange, type Range, unitFor } from '../../usage/analytics/range.ts';
 import type { FiguresReport, GroupFigures } from '../../usage/analytics/read-figures.ts';
 import {
   barChart,
   card,
+  countOf,
   csvLink,
-  exactUsd,
   formatCompact,
-  formatCount,
   formatTimeIn,
   formatUsd,
   notice,
@@ -24,16 +22,16 @@ import {
   section,
   stats,
   tabs,
-  totalUsd,
   withQuery,
 } from '../frame/components.ts';
+import { figuresCsv } from '../frame/figures-csv.ts';
 import { type Html, html } from '../frame/html.ts';
 import { ownCallsLine, readOwnFigures } from '../frame/own-calls.ts';
 import { projectPath } from '../frame/project-path.ts';
 import { healthRule, type ReadHealth } from '../frame/provider-health.ts';
 import { refusedLine } from '../frame/refused-line.ts';
 import { type ConsoleContext, type ConsoleRoute, get, type PageResult } from '../frame/route.ts';
-import { describePeriod, periodQuery, rangePicker, rangeQuery, unitLabels, unitName, unitStart } from '../frame/time-range.ts';
+import { describePeriod, periodQuery, rangePicker, rangeQuery } from '../frame/time-range.ts';
 import { type CeilingsDeps, readCeilings } from './ceilings.ts';
 import { createGettingStartedRoutes, emptyProject, type GettingStartedDeps, stepsLeft } from './getting-started.ts';
 import { statsOf } from './key-figures.ts';
@@ -57,6 +55,7 @@ const stackingLabels: Readonly<Record<Stacking, { readonly one: string; readonly
 };
 
 const shown = 5;
+const costly = ['latency', 'firstChunk', 'failovers'] as const;
 
 export function createOverviewRoutes(deps: OverviewDeps): readonly ConsoleRoute[] {
   return [
@@ -68,7 +67,7 @@ export function createOverviewRoutes(deps: OverviewDeps): readonly ConsoleRoute[
 
 async function showOverview(deps: OverviewDeps, context: ConsoleContext): Promise<PageResult> {
   const { analytics, listKeys, readBreakers, readHealth, breakersOf } = deps;
-  const { project, now, signal } = context;
+  const { project, now, zone, signal } = context;
   const view = readView(context);
   const everything = { projectId: project.id, from: view.range.from, to: view.range.to, signal };
   const selection = { ...everything, filter: { own: 'hide' } };
@@ -76,8 +75,6 @@ async function showOverview(deps: OverviewDeps, context: ConsoleContext): Promis
     const first = html`${refusedLine(context, await analytics.refusedCounts(everything))}${await emptyProject(deps, context)}`;
     return { kind: 'page', title: 'Overview', content: first };
   }
-  const costly = ['latency', 'firstChunk', 'failovers'] as const;
-  const { zone } = context;
   const [current, previous, own, chart, models, applications, tasks, keys, breakers, healthOf, left, refused, refusedBefore] =
     await Promise.all([
       analytics.figures({ ...selection, zone, costly }),
@@ -110,26 +107,10 @@ ${section('Providers', breakerTable(context, breakers, healthOf), { hint: `${hea
 async function exportOverview({ analytics }: OverviewDeps, context: ConsoleContext): Promise<PageResult> {
   const { project, zone } = context;
   const { range, unit, stacking } = readView(context);
-  const { from, to } = range;
-  const report = await analytics.figures({
-    projectId: project.id,
-    filter: { own: 'hide' },
-    from,
-    to,
-    zone,
-    unit,
-    group: stacking,
-    top: 100,
-    signal: context.signal,
-    costly: ['latency', 'firstChunk', 'failovers'],
-  });
-  const options = { zone, unit, group: stacking, formatStart: (at: number) => unitStart(zone, at), formatUsd: exactUsd };
-  return {
-    kind: 'csv',
-    fileName: `${project.slug}-spend-${formatTimeIn(from, zone, 'date')}.csv`,
-    header: figureHeader(options),
-    rows: figureRows(report, options),
-  };
+  const selection = { projectId: project.id, from: range.from, to: range.to, zone, filter: { own: 'hide' }, signal: context.signal };
+  const report = await analytics.figures({ ...selection, unit, group: stacking, top: 100, costly });
+  const fileName = `${project.slug}-spend-${formatTimeIn(range.from, zone, 'date')}.csv`;
+  return figuresCsv(context, fileName, report, { unit, group: stacking });
 }
 
 interface View {
@@ -147,7 +128,7 @@ function unknownPrices(context: ConsoleContext, { unpriced }: Figures): Html | s
   if (unpriced === 0) return '';
   const href = projectPath(context, '/calls', { ...rangeQuery(context), price: 'unknown' });
   return notice(
-    html`The cost of <a href="${href}">${formatCount(unpriced)} ${unpriced === 1 ? 'call' : 'calls'}</a> is unknown, because their model has no price. The spend does not include them.`,
+    html`The cost of <a href="${href}">${countOf(unpriced, 'call')}</a> is unknown, because their model has no price. The spend does not include them.`,
     'warning',
   );
 }
@@ -156,12 +137,11 @@ function spendChart(context: ConsoleContext, { unit, stacking }: View, report: F
   const { zone } = context;
   return barChart({
     title: `Spend by ${unit} and ${stackingLabels[stacking].one.toLowerCase()}`,
-    hideTitle: true,
     zone,
-    bucketName: unitName(unit),
+    unit,
     series: report.groups.map((group) => ({ name: nameOf(group, stacking), ...hrefOf(context, group, stacking) })),
     buckets: report.units.map(({ start, end, groups }) => ({
-      ...unitLabels(unit, zone, start),
+      start,
       values: groups.map(({ costNanos }) => Number(costNanos)),
       href: projectPath(context, '/calls', periodQuery({ from: start, to: end }, zone)),
     })),
@@ -179,15 +159,13 @@ function stackingTabs(context: ConsoleContext, current: Stacking): Html {
 function topOf(context: ConsoleContext, title: string, stacking: Stacking, groups: readonly GroupFigures[]): Html {
   const items = groups.map((group) => ({
     label: nameOf(group, stacking),
-    value: Number(group.figures.costNanos),
+    costNanos: Number(group.figures.costNanos),
     detail: `${formatCompact(group.figures.calls)} ${group.figures.calls === 1 ? 'call' : 'calls'}`,
     ...hrefOf(context, group, stacking),
   }));
   const all = projectPath(context, '/explore', { ...rangeQuery(context), group: stacking });
   const empty = stacking === 'task' ? 'No call of this period has a task id.' : 'No calls in this period.';
-  return section(title, card(ranking({ title: `${title} by spend`, items, format: totalUsd, empty })), {
-    actions: html`<a href="${all}">All</a>`,
-  });
+  return section(title, card(ranking(`${title} by spend`, items, empty)), { actions: html`<a href="${all}">All</a>` });
 }
 
 function nameOf({ kind, name }: GroupFigures, stacking: Stacking): string {

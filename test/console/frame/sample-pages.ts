@@ -123,14 +123,12 @@ function overview(context: ConsoleContext): PageContent {
   const { zone } = context;
   const models = ['gpt-5-mini', 'claude-sonnet-5', hostileText];
   const spend = days.map((day, index) => ({
-    label: day,
-    axisLabel: day.slice(5),
+    start: Date.parse(day),
     values: [index * 1.1e8, (index % 5) * 2e8, 3e7],
     href: `/console/p/acme/calls?day=${day}`,
   }));
   const latency = days.map((day, index) => ({
-    label: day,
-    axisLabel: day.slice(5),
+    start: Date.parse(day),
     values: index === 6 ? [null, null] : [400 + index * 20, 1900 - index * 30],
   }));
   const rows = days
@@ -165,25 +163,33 @@ ${stats([
   { label: 'Errors', value: '0.4%', delta: { share: 0.02, good: false } },
   { label: 'p95 latency', value: formatDuration(1_840) },
 ])}
-${section('Spend', card(barChart({ title: 'Spend by model', zone, series: models.map((name) => ({ name })), buckets: spend, format: (nanos) => formatUsd(nanos), bucketName: 'Day' })), { actions: csvLink(context) })}
-<div class="columns">${section('Latency', card(lineChart({ title: 'Latency', zone, series: [{ name: 'p50' }, { name: 'p95' }], buckets: latency, format: formatDuration })))}
-${section('Models', card(ranking({ title: 'Spend by model', format: (nanos) => formatUsd(nanos), items: models.map((label, index) => ({ label, value: 3e9 - index * 1e9, href: '/console/p/acme/calls' })) })))}</div>
+${section('Spend', card(barChart({ title: 'Spend by model', zone, unit: 'day', series: models.map((name) => ({ name })), buckets: spend, format: formatUsd })), { actions: csvLink(context) })}
+<div class="columns">${section('Latency', card(lineChart({ title: 'Latency', zone, unit: 'day', series: [{ name: 'p50' }, { name: 'p95' }], buckets: latency, format: formatDuration })))}
+${section(
+  'Models',
+  card(
+    ranking(
+      'Spend by model',
+      models.map((label, index) => ({ label, costNanos: 3e9 - index * 1e9, href: '/console/p/acme/calls', detail: '2 calls' })),
+      'No calls yet.',
+    ),
+  ),
+)}</div>
 ${section('Calls', table({ caption: 'Latest calls', columns, rows, empty: 'No calls yet.', rowHref: ({ id }) => `/console/p/acme/calls/${id}` }))}${pager(context, '0199-3')}
 ${section(
   'Attempts',
   card(
-    waterfall({
-      title: 'Attempts',
-      totalMs: 2_400,
-      format: formatDuration,
-      spans: [
+    waterfall(
+      'Attempts',
+      [
         { label: 'one/echo', start: 0, end: 900, mark: 700, tone: 'bad', detail: '503', title: 'one/echo: failed after 900 ms' },
         { label: 'two/echo', start: 910, end: 2_400, mark: 1_300, tone: 'good', detail: 'ok', title: 'two/echo: 1.49 s' },
       ],
-    }),
+      2_400,
+    ),
   ),
 )}
-${section('Ceilings', card([meter({ label: 'Calls', value: 82, max: 100, text: '82 of 100 calls today' }), meter({ label: 'Spend', value: 3, max: null, text: '$3.00, unlimited' })]))}
+${section('Ceilings', card([meter({ label: 'Calls', value: 82, max: 100, text: '82 of 100 calls today' })]))}
 ${section(
   'Key',
   card([
