@@ -1,11 +1,13 @@
 /** Shows the plan for a call without making the call. The state of the form is in the URL. */
-import { type Caller, internalKeyId, textRoutes } from '../../core/call.ts';
+import { textRoutes } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
 import type { ContentRule } from '../../guardrails/content-rule.ts';
 import { type KeyRecord, noCeilings } from '../../keys/key-record.ts';
 import type { Keyring } from '../../keys/keyring.ts';
 import type { DryRunRequest, RunDry } from '../../pipeline/call/dry-run.ts';
-import { filterForm, formatCount, selectField, textField } from '../frame/components.ts';
+import { backgroundCaller } from '../../pipeline/call/internal-call.ts';
+import { toKeyOption } from '../frame/call-filters.ts';
+import { filterForm, formatCount, selectField, textField, toOptions, withChosen } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
@@ -38,8 +40,7 @@ ${queryForm(deps, context, keys)}${isAsked ? await result(deps, context) : ''}`,
 
 function queryForm(deps: DryRunPageDeps, context: ConsoleContext, keys: readonly KeyRecord[]): Html {
   const query = context.url.searchParams;
-  const prefix = query.get('key') ?? '';
-  const unlisted = prefix === '' || keys.some((key) => key.prefix === prefix) ? [] : [{ value: prefix, label: prefix }];
+  const prefix = query.get('key');
   const tiers = [...new Set(['auto', ...deps.tierNames(), ...Object.keys(context.project.settings.tiers)])];
   return filterForm(
     context,
@@ -64,11 +65,7 @@ function queryForm(deps: DryRunPageDeps, context: ConsoleContext, keys: readonly
         name: 'key',
         label: 'Key',
         value: prefix,
-        options: [
-          { value: '', label: 'No key' },
-          ...keys.map((key) => ({ value: key.prefix, label: `${key.name} (${key.prefix})` })),
-          ...unlisted,
-        ],
+        options: withChosen([{ value: '', label: 'No key' }, ...keys.map(toKeyOption)], prefix),
       }),
       textField({
         name: 'bytes',
@@ -94,10 +91,7 @@ function queryForm(deps: DryRunPageDeps, context: ConsoleContext, keys: readonly
         name: 'stream',
         label: 'Streaming',
         value: query.get('stream'),
-        options: [
-          { value: '', label: 'No' },
-          { value: 'yes', label: 'Yes' },
-        ],
+        options: toOptions({ '': 'No', yes: 'Yes' }),
       }),
     ],
     { submit: 'Plan the call' },
@@ -119,7 +113,7 @@ async function parseRequest({ keyring }: DryRunPageDeps, { url, project }: Conso
   const maxOutputTokens = query.get('max_tokens');
   return {
     project,
-    caller: callerOf(project.id, key),
+    caller: key === null ? backgroundCaller(project.id) : { ...key, keyId: key.id, keyPrefix: key.prefix },
     ceilings: key?.ceilings ?? noCeilings,
     source: query.get('application')?.trim() || project.slug,
     route,
@@ -127,19 +121,6 @@ async function parseRequest({ keyring }: DryRunPageDeps, { url, project }: Conso
     inputBytes: parseWhole('bytes', query.get('bytes') || '0', maxInputBytes),
     maxOutputTokens: maxOutputTokens ? parseWhole('max_tokens', maxOutputTokens, 10_000_000) : null,
   };
-}
-
-function callerOf(projectId: string, key: KeyRecord | null): Caller {
-  const {
-    id = internalKeyId,
-    prefix = '',
-    quotaKeyId = internalKeyId,
-    models = null,
-    expiresAt = null,
-    defaultMaxOutputTokens = null,
-    requiredTags = [],
-  } = key ?? {};
-  return { keyId: id, keyPrefix: prefix, quotaKeyId, projectId, models, requiredTags, expiresAt, defaultMaxOutputTokens };
 }
 
 function parseWhole(name: string, text: string, max: number): number {

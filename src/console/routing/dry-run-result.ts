@@ -5,8 +5,8 @@
 import type { CounterKey } from '../../ceilings/counters.ts';
 import type { ContentRule } from '../../guardrails/content-rule.ts';
 import type { DryRun, DryRunCandidate, DryRunCeiling, DryRunRequest } from '../../pipeline/call/dry-run.ts';
-import { describeCeiling } from '../frame/ceilings.ts';
-import { badge, definitions, formatCount, formatPercent, formatUsd, notice, section, table } from '../frame/components.ts';
+import { describeCeiling, formatAmount } from '../frame/ceilings.ts';
+import { badge, definitions, formatCount, formatPercent, notice, section, table } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { explainSkip } from '../frame/skip-reasons.ts';
 
@@ -97,29 +97,21 @@ function ceilingTable({ ceilings, candidates }: DryRun): Html {
     columns: [
       { label: 'Of', value: ({ counter }) => holders[counter.key.scope] },
       { label: 'Ceiling', value: ({ counter: { key, limit } }) => describeCeiling(key.ceiling, { limit, window: key.window }) },
-      { label: 'Used', align: 'end', value: ({ counter, used }) => amount(counter.key, used) },
-      { label: 'Reserved', align: 'end', value: ({ counter, reserved }) => amount(counter.key, reserved) },
-      { label: 'The call reserves', align: 'end', value: ({ counter, bound }) => `up to ${amount(counter.key, bound)}` },
+      { label: 'Used', align: 'end', value: ({ counter, used }) => formatAmount(counter.key.ceiling, used) },
+      { label: 'Reserved', align: 'end', value: ({ counter, reserved }) => formatAmount(counter.key.ceiling, reserved) },
+      { label: 'The call reserves', align: 'end', value: ({ counter, bound }) => `up to ${formatAmount(counter.key.ceiling, bound)}` },
       { label: 'Result', value: ({ isDenied }) => (isDenied ? badge('refused', 'bad') : badge('admitted', 'good')) },
     ],
   });
 }
 
-function amount({ ceiling }: CounterKey, value: number): string {
-  return ceiling === 'cost' ? formatUsd(value) : formatCount(value);
-}
-
 function cacheLine({ cache }: DryRun, ttlMs: number): string {
-  switch (cache) {
-    case 'searched':
-      return `Searched first: an identical call of the last ${formatCount(ttlMs / 1_000)} seconds is answered without a vendor`;
-    case 'disabled':
-      return 'Off for the project';
-    case 'route_not_cached':
-      return 'Only chat and messages are cached';
-    default:
-      return cache satisfies never;
-  }
+  const texts: Readonly<Record<DryRun['cache'], string>> = {
+    searched: `Searched first: an identical call of the last ${formatCount(ttlMs / 1_000)} seconds is answered without a vendor`,
+    disabled: 'Off for the project',
+    route_not_cached: 'Only chat and messages are cached',
+  };
+  return texts[cache];
 }
 
 function ruleLine(rules: readonly ContentRule[], place: ContentRule['place']): string {

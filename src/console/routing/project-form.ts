@@ -4,11 +4,10 @@
  */
 
 import type { ReadCounters } from '../../ceilings/counter-usage.ts';
-import { monthAt } from '../../core/time.ts';
 import type { StoreDownPolicy } from '../../core/windows.ts';
 import { type ProjectSettings, toSettingsJson } from '../../projects/project-settings.ts';
 import type { Projects } from '../../projects/projects.ts';
-import { ceilingMeters, toUses } from '../frame/ceilings.ts';
+import { ceilingMeters, countersOf, toUses } from '../frame/ceilings.ts';
 import {
   badge,
   card,
@@ -27,15 +26,7 @@ import { html } from '../frame/html.ts';
 import { describeOutage, outageField } from '../frame/outage.ts';
 import { projectPath } from '../frame/project-path.ts';
 import { type ConsoleContext, type ConsoleRoute, get, type PageContent, post } from '../frame/route.ts';
-import {
-  auditOf,
-  compareSettings,
-  parseSettingsField,
-  rebaseSettings,
-  type Settings,
-  type SettingsEdit,
-  settingsField,
-} from '../frame/settings-edit.ts';
+import { auditOf, compareSettings, parseSettingsField, rebaseSettings, type SettingsEdit, settingsField } from '../frame/settings-edit.ts';
 
 export interface ProjectSettingsDeps {
   readonly projects: Pick<Projects, 'put'>;
@@ -69,24 +60,10 @@ export function createProjectSettingsRoutes(deps: ProjectSettingsDeps): readonly
 async function showProject({ readCounters, onBudgetStoreDown }: ProjectSettingsDeps, context: ConsoleContext): Promise<PageContent> {
   const { project, role, now } = context;
   const { settings } = project;
-  const { start, end } = monthAt(now);
-  const cap = settings.monthlyCapNanos;
-  const counters =
-    cap === null
-      ? []
-      : [
-          {
-            key: { projectId: project.id, scope: 'project', scopeId: '', ceiling: 'cost', window: 'month', start, end } as const,
-            limit: cap,
-          },
-        ];
-  const uses = toUses(
-    counters,
-    await readCounters(
-      project.id,
-      counters.map(({ key }) => key),
-    ),
-  );
+  const cap = { cost: { limit: settings.monthlyCapNanos, window: 'month' } } as const;
+  const counters = countersOf({ projectId: project.id, scope: 'project', scopeId: '' }, cap, now);
+  const keys = counters.map(({ key }) => key);
+  const uses = toUses(counters, await readCounters(project.id, keys));
   return {
     kind: 'page',
     title: 'Project settings',
@@ -118,7 +95,7 @@ function cacheSummary({ enabled, ttlMs, sampled }: ProjectSettings['cache']): st
   return `On, responses are kept for ${formatDuration(ttlMs)}${sampled ? ', also sampled ones' : ''}`;
 }
 
-function settingsOf({ project }: ConsoleContext): Settings {
+function settingsOf({ project }: ConsoleContext) {
   const { time_zone, may_call, monthly_cap, on_budget_store_down, cache, cache_sampled, error_codes } = toSettingsJson(project.settings);
   return { name: project.name, time_zone, may_call, monthly_cap, on_budget_store_down, cache, cache_sampled, error_codes };
 }
@@ -126,7 +103,7 @@ function settingsOf({ project }: ConsoleContext): Settings {
 function projectForm({ onBudgetStoreDown }: ProjectSettingsDeps, context: ConsoleContext, rejected?: SubmittedForm): PageContent {
   const current = settingsOf(context);
   const rebased = rebaseSettings(rejected?.form, editOf, current);
-  const form = rejected?.form ?? toForm(context);
+  const form = rejected?.form ?? toForm(current);
   const filled = fillFields(form, rejected?.errors ?? noErrors);
   const path = projectPath(context, '/project');
   return {
@@ -210,14 +187,14 @@ function editOf(form: URLSearchParams): SettingsEdit {
   });
 }
 
-function toForm({ project }: ConsoleContext): URLSearchParams {
-  const { time_zone, may_call, monthly_cap, on_budget_store_down, cache, cache_sampled, error_codes } = toSettingsJson(project.settings);
-  const form = new URLSearchParams({ name: project.name, time_zone, 'cache.ttl_seconds': String(cache.ttl_seconds) });
-  if (monthly_cap !== null) form.set('monthly_cap', String(monthly_cap));
-  if (on_budget_store_down !== null) form.set('on_budget_store_down', on_budget_store_down);
-  if (may_call) form.set('may_call', 'on');
-  if (cache.enabled) form.set('cache.enabled', 'on');
-  if (cache_sampled) form.set('cache_sampled', 'on');
-  if (error_codes === 'vendor') form.set('error_codes', 'on');
-  return form;
+function toForm({ name, time_zone, monthly_cap, on_budget_store_down, cache, ...flags }: ReturnType<typeof settingsOf>): URLSearchParams {
+  return new URLSearchParams({
+    ...{ name, time_zone, 'cache.ttl_seconds': String(cache.ttl_seconds) },
+    ...(monthly_cap !== null && { monthly_cap: String(monthly_cap) }),
+    ...(on_budget_store_down !== null && { on_budget_store_down }),
+    ...(flags.may_call && { may_call: 'on' }),
+    ...(cache.enabled && { 'cache.enabled': 'on' }),
+    ...(flags.cache_sampled && { cache_sampled: 'on' }),
+    ...(flags.error_codes === 'vendor' && { error_codes: 'on' }),
+  });
 }

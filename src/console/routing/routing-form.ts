@@ -1,9 +1,18 @@
 import { type StoredSettings, toSettingsJson } from '../../projects/project-settings.ts';
-import type { TierSets } from '../../projects/tiers.ts';
+import { type TierSets, toTierSettings } from '../../projects/tiers.ts';
 import { checkProjectChange, type RoutingFindings } from '../../routing/check-change.ts';
 import type { ModelScope } from '../../routing/check-models.ts';
 import { arrangeTiers } from '../frame/arrange-tiers.ts';
-import { checkboxField, fieldset, fillFields, form as renderForm, selectField, textArea, textField } from '../frame/components.ts';
+import {
+  checkboxField,
+  fieldset,
+  fillFields,
+  form as renderForm,
+  selectField,
+  textArea,
+  textField,
+  toOptions,
+} from '../frame/components.ts';
 import { type FieldErrors, noErrors } from '../frame/field-errors.ts';
 import { listOf } from '../frame/form-values.ts';
 import { html } from '../frame/html.ts';
@@ -60,10 +69,7 @@ export function routingForm(deps: RoutingPageDeps, context: ConsoleContext, reje
               value: form.get('allowed'),
               error: errors.of('providers'),
               required: true,
-              options: [
-                { value: 'all', label: 'All, also those added later' },
-                { value: 'selected', label: 'Only the selected ones' },
-              ],
+              options: toOptions({ all: 'All, also those added later', selected: 'Only the selected ones' }),
             }),
             html`<div class="checks">${names.map((name) => checkboxField({ name: 'providers', value: name, label: name, checked: chosen.includes(name) }))}</div>`,
             textField({
@@ -84,11 +90,7 @@ export function routingForm(deps: RoutingPageDeps, context: ConsoleContext, reje
           ...filled('catalog_fill'),
           label: 'Catalog fill',
           required: true,
-          options: [
-            { value: 'configured', label: `As in the configuration (${deps.catalogFill() ? 'on' : 'off'})` },
-            { value: 'on', label: 'On' },
-            { value: 'off', label: 'Off' },
-          ],
+          options: toOptions({ configured: `As in the configuration (${deps.catalogFill() ? 'on' : 'off'})`, on: 'On', off: 'Off' }),
         }),
         html`${rejected?.findings ? confirmationOf(rejected.findings) : ''}`,
       ],
@@ -114,32 +116,19 @@ export function assertRouting(deps: RoutingPageDeps, context: ConsoleContext, fo
 
 function findingsOf(deps: RoutingPageDeps, context: ConsoleContext, form: URLSearchParams): RoutingFindings {
   const { settings } = context.project;
-  const { change } = editOf(form);
-  const submitted = readRouting(form);
-  const current = routingOf(toSettingsJson(settings));
-  /**
-   * Only use submitted values that the editor has changed. Somebody else may have changed other members, so those keep
-   * their current values.
-   */
-  const changed = <Name extends keyof RoutingSettings>(name: Name): RoutingSettings[Name] =>
-    Object.hasOwn(change, name) ? submitted[name] : current[name];
-  return checkProjectChange({ catalog: deps.catalog(), catalogFill: deps.catalogFill() }, settings, {
-    providers: changed('providers'),
-    requiredTags: changed('required_tags'),
-    tiers: changed('tiers'),
-    imageTiers: changed('image_tiers'),
-    speechTiers: changed('speech_tiers'),
-    transcriptionTiers: changed('transcription_tiers'),
-    retired: changed('retired'),
-    catalogFill: changed('catalog_fill'),
-  });
+  // Only use submitted values that the editor has changed. Somebody else may have changed other members, so those keep
+  // their current values.
+  const after = { ...routingOf(toSettingsJson(settings)), ...editOf(form).change };
+  const { providers, retired, required_tags: requiredTags, catalog_fill: catalogFill } = after;
+  const change = { ...toTierSettings(after), providers, retired, requiredTags, catalogFill };
+  return checkProjectChange({ catalog: deps.catalog(), catalogFill: deps.catalogFill() }, settings, change);
 }
 
 export function editOf(form: URLSearchParams): SettingsEdit {
   return compareSettings(parseSettingsField(form), readRouting(form));
 }
 
-function toForm({ providers, required_tags, retired, catalog_fill, ...tiers }: ReturnType<typeof routingOf>): URLSearchParams {
+function toForm({ providers, required_tags, retired, catalog_fill, ...tiers }: RoutingSettings): URLSearchParams {
   const form = new URLSearchParams({
     allowed: providers === null ? 'all' : 'selected',
     required_tags: required_tags.join(' '),

@@ -3,11 +3,10 @@
  * whether catalog fill is on.
  */
 
-import type { Tiers } from '../../core/call.ts';
 import type { Breakers } from '../../failover/breaker.ts';
-import type { TierKind } from '../../projects/tiers.ts';
+import { type TierKind, tierKinds, toTierSets } from '../../projects/tiers.ts';
 import type { Canary, Catalog } from '../../routing/catalog.ts';
-import { isUsableTier, type ModelScope } from '../../routing/check-models.ts';
+import { configuredTiers, isUsableTier, type ModelScope } from '../../routing/check-models.ts';
 import { breakerKeys } from '../../routing/pools.ts';
 import type { ReadBreakers } from '../../routing/shared-breakers.ts';
 import { badge, csvLink, emptyState, formatPercent, notice, section, table } from '../frame/components.ts';
@@ -38,15 +37,21 @@ export interface RoutingPageDeps {
 }
 
 interface TierRow {
-  readonly kind: string;
+  readonly member: TierKind;
   readonly name: string;
   readonly models: readonly string[];
   readonly origin: 'project' | 'configuration';
   /** The tier in the configuration file that the project's tier overrides. Null if there's none. */
   readonly replaced: readonly string[] | null;
-  readonly member: TierKind;
   readonly canary: Canary | null;
 }
+
+const kinds: Readonly<Record<TierKind, string>> = {
+  tiers: 'text',
+  image_tiers: 'images',
+  speech_tiers: 'speech',
+  transcription_tiers: 'transcription',
+};
 
 export async function showRouting(deps: RoutingPageDeps, context: ConsoleContext): Promise<PageContent> {
   const { project, role } = context;
@@ -70,22 +75,17 @@ ${section('Catalog fill', html`<p>${badge(fill ? 'on' : 'off', fill ? 'good' : '
 }
 
 function tierRows(catalog: Catalog, settings: ConsoleContext['project']['settings']): TierRow[] {
-  const rowsOf = (member: TierKind, kind: string, own: Tiers, configured: ReadonlyMap<string, readonly string[]>): TierRow[] => {
-    const names = [...new Set([...configured.keys(), ...Object.keys(own)])];
-    return names.map((name) => {
+  const allOwn = toTierSets(settings);
+  const allConfigured = configuredTiers(catalog);
+  return tierKinds.flatMap((member) => {
+    const [own, configured] = [allOwn[member], allConfigured[member]];
+    return Object.entries({ ...configured, ...own }).map(([name, models]): TierRow => {
       const isOwn = Object.hasOwn(own, name);
-      const models = (isOwn ? own[name] : configured.get(name)) ?? [];
-      const canary = (kind === 'text' && !isOwn && catalog.canaries.get(name)) || null;
-      const replaced = (isOwn && configured.get(name)) || null;
-      return { member, kind, name, models, origin: isOwn ? 'project' : 'configuration', replaced, canary };
+      const canary = (member === 'tiers' && !isOwn && catalog.canaries.get(name)) || null;
+      const replaced = (isOwn && configured[name]) || null;
+      return { member, name, models, origin: isOwn ? 'project' : 'configuration', replaced, canary };
     });
-  };
-  return [
-    ...rowsOf('tiers', 'text', settings.tiers, catalog.tiers),
-    ...rowsOf('image_tiers', 'images', settings.imageTiers, catalog.media.images.tiers),
-    ...rowsOf('speech_tiers', 'speech', settings.speechTiers, catalog.media.speech.tiers),
-    ...rowsOf('transcription_tiers', 'transcription', settings.transcriptionTiers, catalog.media.transcriptions.tiers),
-  ];
+  });
 }
 
 /** Warns about tiers that calls can't use, because all of their models are missing or forbidden. */
@@ -107,7 +107,7 @@ function tierTable(scope: ModelScope, rows: readonly TierRow[]): Html {
     empty: 'Neither the configuration nor the project defines a tier.',
     columns: [
       { label: 'Tier', value: ({ name }) => html`<code>${name}</code>` },
-      { label: 'Kind', value: ({ kind }) => kind },
+      { label: 'Kind', value: ({ member }) => kinds[member] },
       {
         label: 'Models',
         value: ({ models, canary, member }) =>
@@ -195,8 +195,8 @@ function retiredList(retired: readonly string[]): Html {
 }
 
 export async function exportTiers(deps: RoutingPageDeps, { project }: ConsoleContext): Promise<PageResult> {
-  const rows = tierRows(deps.catalog(), project.settings).flatMap(({ kind, name, models, origin }) =>
-    models.map((model, index): CsvValue[] => [kind, name, index + 1, model, origin]),
+  const rows = tierRows(deps.catalog(), project.settings).flatMap(({ member, name, models, origin }) =>
+    models.map((model, index): CsvValue[] => [kinds[member], name, index + 1, model, origin]),
   );
   return { kind: 'csv', fileName: `tiers-${project.slug}.csv`, header: ['kind', 'tier', 'position', 'model', 'defined_by'], rows };
 }
