@@ -18,30 +18,20 @@ import {
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
-import { kindLabels, mayReplay, mayStop, resultOf, stateBadge, stateLabel } from './batch-view.ts';
+import { kindLabels, mayReplay, mayStop, resultOf, stateBadge, stateLabels } from './batch-view.ts';
 
 export function detailPage(context: ConsoleContext, batch: BatchWithGroups): PageContent {
   const { zone } = context;
   const { id, state, errorMessage, error, nextTryAt, runUrl, conversationId } = batch;
-  const replay = actionButton({
-    context,
-    action: projectPath(context, `/batches/${id}/replay`),
-    label: state === 'failed' || state === 'stopped' ? 'Replay' : 'Try now',
-    about: 'this batch',
-  });
-  const stop = actionButton({
-    context,
-    action: projectPath(context, `/batches/${id}/stop`),
-    label: 'Stop',
-    about: 'this batch',
-    danger: true,
-  });
+  const button = (verb: string, label: string, danger = false): Html =>
+    actionButton({ context, action: projectPath(context, `/batches/${id}/${verb}`), label, about: 'this batch', danger });
+  const replay = button('replay', state === 'failed' || state === 'stopped' ? 'Replay' : 'Try now');
   const temporal = runUrl === null ? '' : html`<a class="button" href="${runUrl}" rel="external">Open in Temporal</a>`;
   return {
     kind: 'page',
     title: 'Batch',
     breadcrumbs: [{ label: 'Batches', href: projectPath(context, '/batches') }],
-    actions: html`${temporal}${mayStop(state) ? stop : ''}${mayReplay(state) ? replay : ''}`,
+    actions: html`${temporal}${mayStop(state) ? button('stop', 'Stop', true) : ''}${mayReplay(state) ? replay : ''}`,
     content: html`<div class="stack">${errorMessage === null || state === 'done' ? '' : notice(sentence(errorMessage), state === 'failed' || state === 'failing' ? 'bad' : 'warning', errorTitle(state, error))}
 ${definitions([
   ['State', stateBadge(batch)],
@@ -64,7 +54,7 @@ ${definitions([
 function errorTitle(state: BatchState, error: string | null): string {
   return state === 'retrying' || state === 'failing' || state === 'waiting' || state === 'running'
     ? `Last attempt: ${error}`
-    : `${stateLabel(state)}: ${error}`;
+    : `${stateLabels[state]}: ${error}`;
 }
 
 function nextTry({ now, zone }: ConsoleContext, at: Date): Html {

@@ -4,25 +4,23 @@ import { type Html, html } from '../frame/html.ts';
 
 export const kindLabels: Readonly<Record<Batch['kind'], string>> = { normal: 'New messages', remember: 'Remember', page: 'Page' };
 
-const states: Readonly<Record<BatchState, readonly [label: string, tone: Tone]>> = {
-  running: ['Running', 'accent'],
-  waiting: ['Waiting', 'warning'],
-  retrying: ['Retrying', 'warning'],
-  failing: ['Failing', 'bad'],
-  done: ['Done', 'good'],
-  failed: ['Failed', 'bad'],
-  stopped: ['Stopped', 'warning'],
+export const stateLabels: Readonly<Record<BatchState, string>> = {
+  running: 'Running',
+  waiting: 'Waiting',
+  retrying: 'Retrying',
+  failing: 'Failing',
+  done: 'Done',
+  failed: 'Failed',
+  stopped: 'Stopped',
 };
 
-export function stateLabel(state: BatchState): string {
-  return states[state][0];
-}
+const tones: Partial<Readonly<Record<BatchState, Tone>>> = { running: 'accent', failing: 'bad', done: 'good', failed: 'bad' };
 
 export function stateBadge({ state, error, attempts }: Pick<Batch, 'state' | 'error' | 'attempts'>): Html {
   // Nothing has failed, there just hasn't been an attempt yet. Batches that update a page wait for a while after a
   // change.
   if (state === 'retrying' && error === null && attempts === 0) return badge('Scheduled');
-  return badge(...states[state]);
+  return badge(stateLabels[state], tones[state] ?? 'warning');
 }
 
 /** A batch that's done or still running can't be replayed. */

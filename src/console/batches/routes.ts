@@ -7,18 +7,20 @@ import type { NextBatch } from '../../memory/learning/next-batch.ts';
 import type { EndedState } from '../../memory/learning/replay.ts';
 import {
   actionButton,
+  allPages,
+  countOf,
+  csvFile,
   csvLink,
-  csvRows,
   cutPage,
   equalUsd,
   filterForm,
+  filterSelect,
   formatCount,
   formatDuration,
   formatTimeIn,
   pager,
   parsePageId,
   type Stat,
-  selectField,
   sentence,
   stats,
   table,
@@ -26,9 +28,9 @@ import {
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
-import { type ConsoleContext, type ConsoleRoute, type CsvValue, get, type PageContent, post } from '../frame/route.ts';
+import { type ConsoleContext, type ConsoleRoute, get, type PageContent, post } from '../frame/route.ts';
 import { detailPage } from './batch-detail.ts';
-import { kindLabels, resultOf, stateBadge, stateLabel } from './batch-view.ts';
+import { kindLabels, resultOf, stateBadge, stateLabels } from './batch-view.ts';
 
 export interface BatchPagesDeps {
   readonly batches: Batches;
@@ -48,32 +50,30 @@ export function createBatchRoutes({ batches, readNextBatch, readLagMs }: BatchPa
       const rows = await batches.listPage(project.id, { state: readState(url), before: parsePageId(context), limit: pageSize + 1 });
       return listPage(context, { next, lagMs, counts, rows });
     }),
-    get('/batches.csv', 'member', async ({ project, url, zone }) => ({
-      kind: 'csv',
-      fileName: `batches-${project.slug}.csv`,
-      header: [
-        'id',
-        `created_at (${zone})`,
-        `finished_at (${zone})`,
-        'kind',
-        'state',
-        'messages',
-        'memories',
-        'merged',
-        'facts',
-        'cost_usd',
-        'error',
-        'error_message',
-      ],
-      rows: csvRows({
-        readPage: (before, limit) => batches.listPage(project.id, { state: readState(url), before, limit }),
-        keyOf: ({ id }) => id,
-        toCsv: (batch) => csvRow(batch, zone),
-      }),
-    })),
-    get('/batches/:id', 'member', async (context) => {
-      return detailPage(context, await batches.show(context.project.id, idOf(context)));
-    }),
+    get('/batches.csv', 'member', async ({ project, url, zone }) =>
+      csvFile<Batch>(
+        `batches-${project.slug}.csv`,
+        {
+          id: ({ id }) => id,
+          [`created_at (${zone})`]: ({ createdAt }) => formatTimeIn(createdAt, zone),
+          [`finished_at (${zone})`]: ({ finishedAt }) => finishedAt && formatTimeIn(finishedAt, zone),
+          kind: ({ kind }) => kind,
+          state: ({ state }) => state,
+          messages: ({ messages }) => messages,
+          memories: ({ written }) => written,
+          merged: ({ merged }) => merged,
+          facts: ({ facts }) => facts,
+          cost_usd: ({ costNanos }) => costNanos / 1e9,
+          error: ({ error }) => error,
+          error_message: ({ errorMessage }) => errorMessage,
+        },
+        allPages(
+          (before, limit) => batches.listPage(project.id, { state: readState(url), before, limit }),
+          ({ id }) => id,
+        ),
+      ),
+    ),
+    get('/batches/:id', 'member', async (context) => detailPage(context, await batches.show(context.project.id, idOf(context)))),
     post('/batches/:id/replay', { access: 'member', action: 'batch.replay' }, async (context) => {
       const { id } = await batches.replay(context.project.id, idOf(context));
       return {
@@ -86,7 +86,7 @@ export function createBatchRoutes({ batches, readNextBatch, readLagMs }: BatchPa
     post('/batches/:id/stop', { access: 'member', action: 'batch.stop' }, async (context) => {
       const { id, messages } = await batches.stop(context.project.id, idOf(context));
       const path = projectPath(context, `/batches/${id}`);
-      const count = `${formatCount(messages)} ${messages === 1 ? 'message' : 'messages'}`;
+      const count = countOf(messages, 'message');
       return {
         kind: 'redirect',
         to: path,
@@ -129,14 +129,7 @@ function listPage(context: ConsoleContext, { next, lagMs, counts, rows }: Listed
   const page = cutPage(rows, pageSize, ({ id }) => id);
   const replay = (state: EndedState, label: string, count: number) =>
     count === 0 ? '' : actionButton({ context, action: projectPath(context, '/batches/replay'), label, values: { state } });
-  const filters = filterForm(context, [
-    selectField({
-      name: 'state',
-      label: 'State',
-      value: context.url.searchParams.get('state'),
-      options: [{ value: '', label: 'Any' }, ...batchStates.map((value) => ({ value, label: stateLabel(value) }))],
-    }),
-  ]);
+  const filters = filterForm(context, [filterSelect(context, 'state', 'State', stateLabels)]);
   const money = equalUsd(page.shown.map(({ costNanos }) => costNanos));
   const list = table({
     caption: 'Learning batches',
@@ -199,10 +192,4 @@ function describeNext({ now, zone }: ConsoleContext, next: NextBatch): Html | st
     default:
       return next satisfies never;
   }
-}
-
-function csvRow(batch: Batch, zone: string): CsvValue[] {
-  const { id, createdAt, finishedAt, kind, state, messages, written, merged, facts, costNanos, error, errorMessage } = batch;
-  const times = [createdAt, finishedAt].map((at) => (at === null ? null : formatTimeIn(at, zone)));
-  return [id, ...times, kind, state, messages, written, merged, facts, costNanos / 1e9, error, errorMessage];
 }

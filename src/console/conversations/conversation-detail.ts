@@ -47,13 +47,13 @@ const maxCalls = 200;
 const memoriesPerPage = 50;
 
 const views = [
-  ['messages', 'Messages'],
-  ['text', 'Text that memory read'],
-  ['memories', 'Memories learned'],
-  ['calls', 'Calls'],
+  { name: 'messages', label: 'Messages', render: messagesView },
+  { name: 'text', label: 'Text that memory read', render: textView },
+  { name: 'memories', label: 'Memories learned', render: memoriesView },
+  { name: 'calls', label: 'Calls', render: callsView },
 ] as const;
 
-type View = (typeof views)[number][0];
+type View = (typeof views)[number];
 
 export function createConversationDetailRoutes({ queries, readStored, remember }: ConversationDetailDeps): readonly ConsoleRoute[] {
   const read = async ({ project, params: { id = '' } }: ConsoleContext, maxText = maxTextLength): Promise<ConversationView> => {
@@ -63,22 +63,8 @@ export function createConversationDetailRoutes({ queries, readStored, remember }
   };
   const show = async (context: ConsoleContext, focus = ''): Promise<PageContent> => {
     const conversation = await read(context);
-    const view = views.find(([name]) => name === context.url.searchParams.get('view'))?.[0] ?? 'messages';
-    return detailPage(context, conversation, view, await content(context, conversation, view), focus);
-  };
-  const content = (context: ConsoleContext, conversation: ConversationView, view: View): Promise<Html> | Html => {
-    switch (view) {
-      case 'messages':
-        return messagesView(queries, context, conversation);
-      case 'text':
-        return textView(context, conversation);
-      case 'memories':
-        return memoriesView(queries, context, conversation);
-      case 'calls':
-        return callsView(queries, context, conversation);
-      default:
-        return view satisfies never;
-    }
+    const view = views.find(({ name }) => name === context.url.searchParams.get('view')) ?? views[0];
+    return detailPage(context, conversation, view, await view.render(queries, context, conversation), focus);
   };
 
   return [
@@ -91,13 +77,10 @@ export function createConversationDetailRoutes({ queries, readStored, remember }
       '/conversations/:id/remember',
       { access: 'member', action: 'conversation.remember', invalidForm: (context, fields) => show(context, fields.get('focus') ?? '') },
       async (context, fields) => {
-        const {
-          project,
-          params: { id = '' },
-        } = context;
+        const { id = '' } = context.params;
         if (!isUuid(id)) throw gatewayError('not_found', { message: 'no such conversation' });
         const { focus } = parseOrBadRequest(rememberBody, { focus: fields.get('focus') ?? '' });
-        const { batchId } = await readStored(() => remember(project.id, id.toLowerCase(), focus));
+        const { batchId } = await readStored(() => remember(context.project.id, id.toLowerCase(), focus));
         return {
           kind: 'redirect',
           to: projectPath(context, `/batches/${batchId}`),
@@ -133,10 +116,10 @@ function detailPage(context: ConsoleContext, conversation: ConversationView, vie
     ])}
 ${tabs(
   'Parts of the conversation',
-  views.map(([name, label]) => ({
+  views.map(({ name, label }) => ({
     label,
     href: withQuery(context, { view: name === 'messages' ? null : name, from: null, [pageParameter]: null }),
-    current: name === view,
+    current: name === view.name,
   })),
 )}${content}${rememberSection(context, conversation, focus)}</div>`,
   };

@@ -4,23 +4,24 @@ import { type ConversationFilter, type ConversationSummary, listConversations } 
 import { defineAsset } from '../frame/assets.ts';
 import {
   ago,
+  allPages,
   badge,
+  csvFile,
   csvLink,
-  csvRows,
   cutPage,
   filterForm,
+  filterSelect,
   formatCount,
   formatTimeIn,
   pageParameter,
   pager,
-  selectField,
   table,
   textField,
   time,
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
-import { type ConsoleContext, type ConsoleRoute, type CsvValue, get } from '../frame/route.ts';
+import { type ConsoleContext, type ConsoleRoute, get } from '../frame/route.ts';
 
 export interface ConversationListDeps {
   readonly queries: Queries;
@@ -42,27 +43,27 @@ export function createConversationListRoutes({ queries, readStored }: Conversati
       const content = html`<div class="stack">${filters(context)}${conversationTable(context, shown)}${pager(context, next)}</div>`;
       return { kind: 'page', title: 'Conversations', styles: [styles], actions: csvLink(context), content };
     }),
-    get('/conversations.csv', 'member', async ({ project, url, zone }) => ({
-      kind: 'csv',
-      fileName: `conversations-${project.slug}.csv`,
-      header: [
-        'id',
-        'title',
-        'application',
-        'subject',
-        'state',
-        'calls',
-        'messages',
-        `started_at (${zone})`,
-        `last_turn_at (${zone})`,
-        `read_at (${zone})`,
-      ],
-      rows: csvRows({
-        readPage: (before, limit) => listConversations(queries, project.id, readFilter(url), { before, limit }),
-        keyOf: ({ cursor }) => cursor,
-        toCsv: (conversation) => csvRow(conversation, zone),
-      }),
-    })),
+    get('/conversations.csv', 'member', async ({ project, url, zone }) =>
+      csvFile<ConversationSummary>(
+        `conversations-${project.slug}.csv`,
+        {
+          id: ({ id }) => id,
+          title: ({ title }) => title,
+          application: ({ source }) => source,
+          subject: ({ subject }) => subject,
+          state: ({ state }) => state,
+          calls: ({ calls }) => calls,
+          messages: ({ messages }) => messages,
+          [`started_at (${zone})`]: ({ startedAt }) => formatTimeIn(startedAt, zone),
+          [`last_turn_at (${zone})`]: ({ lastTurnAt }) => formatTimeIn(lastTurnAt, zone),
+          [`read_at (${zone})`]: ({ readAt }) => readAt && formatTimeIn(readAt, zone),
+        },
+        allPages(
+          (before, limit) => listConversations(queries, project.id, readFilter(url), { before, limit }),
+          ({ cursor }) => cursor,
+        ),
+      ),
+    ),
   ];
 }
 
@@ -80,16 +81,7 @@ function filters(context: ConsoleContext): Html {
   return filterForm(context, [
     textField({ name: 'source', label: 'Application', value: given.get('source'), placeholder: 'Any', maxLength: 256 }),
     textField({ name: 'subject', label: 'Subject', value: given.get('subject'), placeholder: 'Any', maxLength: 256 }),
-    selectField({
-      name: 'state',
-      label: 'State',
-      value: given.get('state'),
-      options: [
-        { value: '', label: 'Any' },
-        { value: 'stored', label: 'Open' },
-        { value: 'read', label: 'Closed' },
-      ],
-    }),
+    filterSelect(context, 'state', 'State', { stored: 'Open', read: 'Closed' }),
   ]);
 }
 
@@ -127,10 +119,4 @@ function titleOf({ title, state, startedAt }: ConversationSummary, { zone }: Con
 
 export function stateBadge(state: ConversationSummary['state']): Html {
   return state === 'read' ? badge('Closed') : badge('Open', 'accent');
-}
-
-function csvRow(conversation: ConversationSummary, zone: string): CsvValue[] {
-  const { id, title, source, subject, state, calls, messages, startedAt, lastTurnAt, readAt } = conversation;
-  const times = [startedAt, lastTurnAt, readAt].map((at) => (at === null ? null : formatTimeIn(at, zone)));
-  return [id, title, source, subject, state, calls, messages, ...times];
 }

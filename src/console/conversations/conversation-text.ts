@@ -29,26 +29,22 @@ export async function messagesView(queries: Queries, context: ConsoleContext, co
 function message(context: ConsoleContext, row: ConversationMessage): Html {
   const { position, role, text, textLength, toolCalls, callId, createdAt } = row;
   const call = callId === null ? '' : html` · <a href="${projectPath(context, `/calls/${callId}`)}">Call</a>`;
-  const cut =
-    textLength > maxMessageLength
-      ? html`<p class="hint">Showing the first ${formatCount(maxMessageLength)} of ${formatCount(textLength)} characters.</p>`
-      : '';
   const tools = toolCalls.map(
     ({ name, arguments: given }) => html`<p class="tool-call">${badge('Tool call')} <code>${name}(${given})</code></p>`,
   );
   return html`<li id="message-${position}" class="message ${role}"><p class="message-head"><strong>${role === 'user' ? 'User' : 'Assistant'}</strong>
-<span class="muted">${time(createdAt, context.zone)}${call}</span></p>${text === '' ? '' : html`<p class="text">${text}</p>`}${cut}${tools}</li>`;
+<span class="muted">${time(createdAt, context.zone)}${call}</span></p>${text === '' ? '' : html`<p class="text">${text}</p>`}${cutHint(maxMessageLength, textLength)}${tools}</li>`;
 }
 
-export function textView({ url }: ConsoleContext, { text, textLength, state }: ConversationView): Html {
+export function textView(_queries: Queries, { url }: ConsoleContext, { text, textLength, state }: ConversationView): Html {
   if (text === null)
     return html`<div class="empty"><p class="empty-title">Not closed yet</p><p>${
       state === 'stored' ? 'The gateway closes a conversation when no call has arrived for a while.' : 'This conversation has no text.'
     }</p></div>`;
-  const rest =
-    textLength > maxTextLength
-      ? html`<p class="hint">Showing the first ${formatCount(maxTextLength)} of ${formatCount(textLength)} characters.</p>`
-      : '';
   return html`<div class="card stack"><p class="hint">The messages and the assistant's tool calls at the time when the conversation was closed.
-<a href="${url.pathname}/text" download>Download</a></p><p class="text prose">${text}</p>${rest}</div>`;
+<a href="${url.pathname}/text" download>Download</a></p><p class="text prose">${text}</p>${cutHint(maxTextLength, textLength)}</div>`;
+}
+
+function cutHint(shown: number, length: number): Html | string {
+  return length > shown ? html`<p class="hint">Showing the first ${formatCount(shown)} of ${formatCount(length)} characters.</p>` : '';
 }

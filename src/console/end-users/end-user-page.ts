@@ -17,6 +17,7 @@ import {
   type Column,
   card,
   copyable,
+  countOf,
   definitions,
   equalUsd,
   formatCount,
@@ -34,8 +35,6 @@ import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
 import { periodQuery } from '../frame/time-range.ts';
 import { shorten } from '../frame/values.ts';
-import { formatBounded } from './counts.ts';
-import { earliest, latest } from './times.ts';
 
 export interface KnownEndUser {
   readonly subject: string;
@@ -111,11 +110,8 @@ function ownerActions(context: ConsoleContext, subject: string): Html {
 }
 
 function callStats(context: ConsoleContext, calls: SubjectCalls, sha256: string, prompts?: BoundedCount): Stat[] {
-  const count = formatBounded({ count: calls.calls, isMore: calls.isMore });
-  const hints = [
-    `${formatCount(calls.errors)} ${calls.errors === 1 ? 'error' : 'errors'}`,
-    ...(prompts === undefined ? [] : [`${formatBounded(prompts)} with stored text`]),
-  ];
+  const count = formatBounded({ ...calls, count: calls.calls });
+  const hints = [countOf(calls.errors, 'error'), ...(prompts === undefined ? [] : [`${formatBounded(prompts)} with stored text`])];
   const unpriced = calls.unpriced === 0 ? [] : [`${formatCount(calls.unpriced)} ${calls.unpriced === 1 ? 'has' : 'have'} no price`];
   const part = calls.isMore ? [`of the newest ${formatCount(calls.calls)} calls`] : [];
   const spendHint = [...part, ...unpriced].join('; ');
@@ -153,27 +149,12 @@ function memoryStats(context: ConsoleContext, { subject, counts, page }: KnownEn
 }
 
 function newest(context: ConsoleContext, { subject, calls, items, conversations, facts }: KnownEndUser): Html {
-  const all = (label: string, href: string): Html => html`<a href="${href}">${label}</a>`;
-  return html`${
-    items.length === 0
-      ? ''
-      : section('Newest memories', itemTable(context, 'Newest memories', items), {
-          actions: all('All memories', projectPath(context, '/memory', { subject })),
-        })
-  }
-${
-  conversations.length === 0
-    ? ''
-    : section('Newest conversations', conversationTable(context, conversations), {
-        actions: all('All conversations', projectPath(context, '/conversations', { subject })),
-      })
-}
-${calls.calls === 0 ? '' : callSection(context, calls, hashSubjectHex(subject))}
-${
-  facts.length === 0
-    ? ''
-    : section('Newest facts', factTable(context, facts), { actions: all('Graph', projectPath(context, '/graph', { subject })) })
-}`;
+  const part = (title: string, rows: Html, label: string, page: string): Html =>
+    section(title, rows, { actions: html`<a href="${projectPath(context, page, { subject })}">${label}</a>` });
+  return html`${items.length > 0 && part('Newest memories', itemTable(context, 'Newest memories', items), 'All memories', '/memory')}
+${conversations.length > 0 && part('Newest conversations', conversationTable(context, conversations), 'All conversations', '/conversations')}
+${calls.calls > 0 && callSection(context, calls, hashSubjectHex(subject))}
+${facts.length > 0 && part('Newest facts', factTable(context, facts), 'Graph', '/graph')}`;
 }
 
 function itemTable(context: ConsoleContext, caption: string, rows: readonly Item[]): Html {
@@ -238,6 +219,21 @@ function factTable(context: ConsoleContext, rows: readonly Fact[]): Html {
 
 function writtenColumn<Row>({ now, zone }: ConsoleContext, timeOf: (row: Row) => Date): Column<Row> {
   return { label: 'Written', value: (row) => ago(timeOf(row), now, zone) };
+}
+
+/** Returns e.g. `12`, or `1,000+` if counting stopped at 1,000. */
+export function formatBounded({ count, isMore }: BoundedCount): string {
+  return `${formatCount(count)}${isMore ? '+' : ''}`;
+}
+
+function earliest(one: Date | null, other: Date | null | undefined): Date | null {
+  if (!one || !other) return one ?? other ?? null;
+  return one < other ? one : other;
+}
+
+export function latest(one: Date | null, other: Date | null | undefined): Date | null {
+  if (!one || !other) return one ?? other ?? null;
+  return one > other ? one : other;
 }
 
 function callsPath(context: ConsoleContext, calls: SubjectCalls, sha256: string): string {

@@ -7,9 +7,8 @@ import { endUserPath } from '../frame/end-user.ts';
 import { html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
-import { formatBounded } from './counts.ts';
 import type { EndUserDeps } from './deps.ts';
-import { latest } from './times.ts';
+import { formatBounded, latest } from './end-user-page.ts';
 
 const pageSize = 50;
 
@@ -53,7 +52,7 @@ function endUserTable(context: ConsoleContext, rows: readonly Row[], hasNext: bo
       : 'End users appear here once a call names one, with the header x-gateway-memory-subject or the member user, or once there is a memory about one.',
     columns: [
       { label: 'End user', value: ({ subject }) => subject, grow: true },
-      { label: 'Calls', align: 'end', value: ({ calls }) => formatBounded({ count: calls.calls, isMore: calls.isMore }) },
+      { label: 'Calls', align: 'end', value: ({ calls }) => formatBounded({ ...calls, count: calls.calls }) },
       { label: 'Conversations', align: 'end', value: ({ conversations }) => formatBounded(conversations) },
       { label: 'Memories', align: 'end', value: ({ memories }) => formatBounded(memories) },
       { label: 'Last seen', value: ({ calls, lastTurnAt }) => ago(latest(calls.lastAt, lastTurnAt), now, zone) },

@@ -1,6 +1,7 @@
 /** The pages about end users: a list with a search, and what the gateway knows about each of them. */
 import { gatewayError } from '../../core/errors.ts';
 import { hashSubjectHex, isSubject } from '../../core/subject.ts';
+import { findSubjects } from '../../memory/conversations/find-subjects.ts';
 import { listConversations } from '../../memory/conversations/list-conversations.ts';
 import { isSubjectStored } from '../../memory/erasure/stored-subject.ts';
 import { findPage } from '../../memory/records/pages.ts';
@@ -37,7 +38,8 @@ async function showEndUser(deps: EndUserDeps, context: ConsoleContext): Promise<
 async function showHash(deps: EndUserDeps, context: ConsoleContext, sha256: string): Promise<PageContent> {
   const { id } = context.project;
   if (!/^[0-9a-f]{64}$/.test(sha256)) throw notFound('sha256 must be 64 lowercase hexadecimal digits');
-  const subject = ['.', '..'].find((dots) => hashSubjectHex(dots) === sha256) ?? (await deps.findSubjects(id, [sha256])).get(sha256);
+  const subject =
+    ['.', '..'].find((dots) => hashSubjectHex(dots) === sha256) ?? (await findSubjects(deps.queries, id, [sha256])).get(sha256);
   if (subject !== undefined) return endUserPage(context, await read(deps, id, subject));
   const calls = await deps.analytics.subjectCalls(id, sha256);
   if (calls.calls === 0) throw notFound('no call of this project contains this hash');

@@ -1,16 +1,11 @@
 /** Draws facts as nodes and arrows. Every node is a link. */
+import type { Fact } from '../../memory/search/graph.ts';
 import { type Html, html } from '../frame/html.ts';
 import { layoutGraph, type Point } from './graph-layout.ts';
 
-interface DrawnFact {
-  readonly sourceId: string;
-  readonly sourceName: string;
-  readonly relation: string;
-  readonly targetId: string;
-  readonly targetName: string;
-}
+type DrawnFact = Pick<Fact, 'sourceId' | 'sourceName' | 'relation' | 'targetId' | 'targetName'>;
 
-export interface PictureOptions {
+interface PictureOptions {
   readonly hrefOf: (entity: string) => string;
   readonly title: string;
 }
@@ -38,7 +33,7 @@ interface Node {
   readonly degree: number;
 }
 
-const radiusOf = ({ degree }: Node): number => 6 + Math.min(7, degree);
+const radiusOf = (node: Node | undefined): number => 6 + Math.min(7, node?.degree ?? 0);
 
 /** Draws the graph twice, wide and narrow. The style sheet shows the one that fits the screen. */
 export function drawGraph(facts: readonly DrawnFact[], options: PictureOptions): Html {
@@ -57,16 +52,18 @@ function drawFormat(facts: readonly DrawnFact[], { hrefOf, title }: PictureOptio
     const { x, y } = points[indexOf(id)] ?? { x: 0, y: 0 };
     return { x: x + marginX, y: y + marginY };
   };
-  const targetRadius = (id: string): number => radiusOf(nodes.get(id) ?? { name: '', degree: 0 });
   const isLabelled = arrows.length <= maxLabelledArrows;
   const drawnArrows = arrows.map(({ sourceId, targetId, relations }) => {
     const [from, to] = [pointOf(sourceId), pointOf(targetId)];
     const label = isLabelled ? arrowLabel(from, to, cut(relations.join(', '), maxLabelLength)) : '';
-    return html`<g class="arrow"><path d="${arrowPath(from, to, targetRadius(targetId))}" marker-end="url(#arrow-${name})"><title>${relations.join(', ')}</title></path>${label}</g>`;
+    return html`<g class="arrow"><path d="${arrowPath(from, to, radiusOf(nodes.get(targetId)))}" marker-end="url(#arrow-${name})"><title>${relations.join(', ')}</title></path>${label}</g>`;
   });
-  const drawnNodes = [...nodes].map(([id, node]) =>
-    drawNode(node, pointOf(id), { href: hrefOf(node.name), label: cut(node.name, maxLabelLength) }),
-  );
+  const drawnNodes = [...nodes].map(([id, node]) => {
+    const { x, y } = pointOf(id);
+    const radius = radiusOf(node);
+    return html`<a href="${hrefOf(node.name)}"><title>${node.name}</title><circle cx="${x}" cy="${y}" r="${radius}"/>
+<text x="${x}" y="${y + radius + 13}" text-anchor="middle">${cut(node.name, maxLabelLength)}</text></a>`;
+  });
   return html`<div class="graph ${name}" tabindex="0" role="region" aria-label="Picture of the graph"><svg viewBox="0 0 ${width} ${height + 2 * marginY}" role="group" aria-label="${title}">
 <defs><marker id="arrow-${name}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto-start-reverse"><path d="M0 0.5 8 4 0 7.5z"/></marker></defs>
 ${drawnArrows}${drawnNodes}</svg></div>`;
@@ -74,30 +71,21 @@ ${drawnArrows}${drawnNodes}</svg></div>`;
 
 function countNodes(facts: readonly DrawnFact[]): Map<string, Node> {
   const nodes = new Map<string, Node>();
+  const count = (id: string, name: string) => nodes.set(id, { name, degree: (nodes.get(id)?.degree ?? 0) + 1 });
   for (const { sourceId, sourceName, targetId, targetName } of facts) {
-    for (const [id, name] of [
-      [sourceId, sourceName],
-      [targetId, targetName],
-    ] as const)
-      nodes.set(id, { name, degree: (nodes.get(id)?.degree ?? 0) + 1 });
+    count(sourceId, sourceName);
+    count(targetId, targetName);
   }
   // The layout starts with the first nodes in the centre, so put those with the most connections first.
   return new Map([...nodes].sort(([, a], [, b]) => b.degree - a.degree || (a.name < b.name ? -1 : 1)));
 }
 
-interface Arrow {
-  readonly sourceId: string;
-  readonly targetId: string;
-  readonly relations: readonly string[];
-}
-
 /** Merges facts with the same source and target into a single arrow. */
-function mergeArrows(facts: readonly DrawnFact[]): Arrow[] {
+function mergeArrows(facts: readonly DrawnFact[]) {
   const arrows = Map.groupBy(facts, ({ sourceId, targetId }) => `${sourceId} ${targetId}`);
-  return [...arrows.values()].flatMap((group) => {
-    const [first] = group;
-    if (!first) return [];
-    return { sourceId: first.sourceId, targetId: first.targetId, relations: [...new Set(group.map(({ relation }) => relation))] };
+  return [...arrows].map(([ids, group]) => {
+    const [sourceId = '', targetId = ''] = ids.split(' ');
+    return { sourceId, targetId, relations: [...new Set(group.map(({ relation }) => relation))] };
   });
 }
 
@@ -113,12 +101,6 @@ function arrowLabel(from: Point, to: Point, text: string): Html {
   const x = Math.round((from.x + to.x) / 2);
   const y = Math.round((from.y + to.y) / 2) - 3;
   return html`<text x="${x}" y="${y}" text-anchor="middle" class="relation">${text}</text>`;
-}
-
-function drawNode(node: Node, { x, y }: Point, { href, label }: { readonly href: string; readonly label: string }): Html {
-  const radius = radiusOf(node);
-  return html`<a href="${href}"><title>${node.name}</title><circle cx="${x}" cy="${y}" r="${radius}"/>
-<text x="${x}" y="${y + radius + 13}" text-anchor="middle">${label}</text></a>`;
 }
 
 function cut(text: string, maxLength: number): string {

@@ -1,17 +1,12 @@
 /** Shows the live facts of the graph as a table, and draws the newest ones. */
 import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
-import type { Queries } from '../../db/database.ts';
-import { countFacts, type createGraph, type Fact, type GraphQuery, graphQuerySchema } from '../../memory/search/graph.ts';
+import { countFacts, type Fact, type GraphQuery, graphQuerySchema } from '../../memory/search/graph.ts';
 import { csvLink, filterForm, formatCount, formatTimeIn, table, tabs, textField, time, withQuery } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { type ConsoleContext, type ConsoleRoute, type CsvValue, get } from '../frame/route.ts';
+import type { MemoryPagesDeps } from './deps.ts';
 import { drawGraph } from './graph-picture.ts';
 import { memoryPath, styles, subjectLink } from './item-view.ts';
-
-export interface GraphDeps {
-  readonly queries: Queries;
-  readonly findFacts: ReturnType<typeof createGraph>;
-}
 
 const maxFacts = 100;
 /** Nobody could read a picture with more nodes than this. */
@@ -19,7 +14,7 @@ const maxNodes = 60;
 const maxCounted = 10_000;
 const maxExported = 10_000;
 
-export function createGraphRoutes({ queries, findFacts }: GraphDeps): readonly ConsoleRoute[] {
+export function createGraphRoutes({ queries, findFacts }: MemoryPagesDeps): readonly ConsoleRoute[] {
   return [
     get('/graph', 'member', async (context) => {
       const query = readQuery(context.url);

@@ -22,7 +22,7 @@ export const originLabels: Readonly<Record<ItemOrigin, string>> = {
   person: 'Written by a person',
 };
 
-export const originNames: Readonly<Record<ItemOrigin, string>> = { agent: 'Application', observed: 'Learned', person: 'Person' };
+export const originNames: Readonly<Record<ItemOrigin, string>> = { observed: 'Learned', agent: 'Application', person: 'Person' };
 
 export const importanceOptions = ['1', '2', '3', '4', '5'].map((value) => ({
   value,

@@ -2,14 +2,13 @@
 import { GatewayError, gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
 import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
-import type { Queries } from '../../db/database.ts';
 import { type ItemDetails, type ItemSource, readItemDetails } from '../../memory/items/item-details.ts';
 import { correctionBody } from '../../memory/items/item-schemas.ts';
 import type { Writer } from '../../memory/items/items.ts';
 import type { StoredVote } from '../../memory/items/votes.ts';
 import type { Item } from '../../memory/records/item-record.ts';
 import { type Fact, listFactsOfItem } from '../../memory/search/graph.ts';
-import { authorName, authorOf, type FindNames, findAuthors } from '../frame/author.ts';
+import { authorName, authorOf, findAuthors } from '../frame/author.ts';
 import { actionButton, ago, badge, copyable, definitions, form, notice, section, table, textArea, time } from '../frame/components.ts';
 import { endUserLink } from '../frame/end-user.ts';
 import { type Html, html } from '../frame/html.ts';
@@ -26,23 +25,12 @@ import {
   type RedirectResult,
 } from '../frame/route.ts';
 import { shorten } from '../frame/values.ts';
+import type { MemoryPagesDeps } from './deps.ts';
 import { kindLabels, memoryPath, originLabels, ratingsLabel, stateBadges, styles, subjectLink } from './item-view.ts';
-
-export interface MemoryDetailDeps {
-  readonly queries: Queries;
-  readonly items: {
-    correct(projectId: string, id: string, text: string, writer: Writer): Promise<Item>;
-    remove(projectId: string, id: string, writer: Writer): Promise<Item>;
-    pin(projectId: string, id: string, pinned: boolean, writer: Writer): Promise<Item>;
-    confirm(projectId: string, id: string, writer: Writer): Promise<Item>;
-    restore(projectId: string, id: string, writer: Writer): Promise<Item>;
-  };
-  readonly findNames: FindNames;
-}
 
 const maxFacts = 50;
 
-export function createMemoryDetailRoutes({ queries, items, findNames }: MemoryDetailDeps): readonly ConsoleRoute[] {
+export function createMemoryDetailRoutes({ queries, items, findNames }: MemoryPagesDeps): readonly ConsoleRoute[] {
   const read = async ({ project, params }: ConsoleContext): Promise<ItemDetails> => {
     const details = await readItemDetails(queries, project.id, idOf(params));
     if (!details) throw gatewayError('not_found', { message: 'no such memory' });
@@ -152,8 +140,8 @@ function detailPage(context: ConsoleContext, shown: Shown): PageContent {
     title: 'Memory',
     styles: [styles],
     breadcrumbs: [{ label: 'Memory', href: memoryPath(context) }],
-    ...(isLive && { actions: buttons(context, item) }),
-    ...(isRemoved(item) && { actions: restoreButton(context, item) }),
+    ...(isLive && { actions: html`${button(context, item, item.pinned ? 'Unpin' : 'Pin')}${button(context, item, 'Remove', true)}` }),
+    ...(isRemoved(item) && { actions: button(context, item, 'Restore') }),
     content: html`<div class="stack">
 <div class="card"><p class="text memory-text">${item.text}</p><p>${badge(kindLabels[item.kind])}${stateBadges(item)}</p></div>
 ${isLive && !item.inRecall ? leftOut(context, item) : ''}${item.closedAt === null ? '' : closedNotice(context, shown, item.closedAt)}${properties(context, shown)}
@@ -165,10 +153,8 @@ ${isLive ? correction(context, item, typed) : ''}</div>`,
   };
 }
 
-function buttons(context: ConsoleContext, { id, pinned }: Item): Html {
-  const button = (verb: string, label: string, danger = false) =>
-    actionButton({ context, action: `${memoryPath(context, id)}/${verb}`, label, danger, about: 'this memory' });
-  return html`${pinned ? button('unpin', 'Unpin') : button('pin', 'Pin')}${button('remove', 'Remove', true)}`;
+function button(context: ConsoleContext, { id }: Item, label: string, danger = false): Html {
+  return actionButton({ context, action: `${memoryPath(context, id)}/${label.toLowerCase()}`, label, danger, about: 'this memory' });
 }
 
 /**
@@ -179,14 +165,9 @@ function isRemoved({ state, supersededBy }: Item): boolean {
   return state === 'closed' && supersededBy === null;
 }
 
-function restoreButton(context: ConsoleContext, { id }: Item): Html {
-  return actionButton({ context, action: `${memoryPath(context, id)}/restore`, label: 'Restore', about: 'this memory' });
-}
-
-function leftOut(context: ConsoleContext, { id, wrong }: Item): Html {
-  const confirm = actionButton({ context, action: `${memoryPath(context, id)}/confirm`, label: 'Confirm', about: 'this memory' });
+function leftOut(context: ConsoleContext, item: Item): Html {
   return html`<div class="notice warning"><p class="notice-title">Left out of recall</p>
-<p>It was rated wrong ${wrong} times. If it is right, confirm it: recall then uses it again.</p>${confirm}</div>`;
+<p>It was rated wrong ${item.wrong} times. If it is right, confirm it: recall then uses it again.</p>${button(context, item, 'Confirm')}</div>`;
 }
 
 /** Says what happened to the memory, when and by whom, with a link to its successor. */

@@ -1,18 +1,18 @@
 /** Lists a project's memories, with filters and CSV export. The search is the one of the API. */
 import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
-import type { Queries } from '../../db/database.ts';
 import { type ItemFilter, itemStates, listItems, matchesFilter } from '../../memory/items/list-items.ts';
 import { type Item, itemKinds } from '../../memory/records/item-record.ts';
-import { type EpisodeMatch, type SearchRequest, type SearchResult, searchRequestSchema } from '../../memory/search/search.ts';
-import type { FindNames } from '../frame/author.ts';
+import { type EpisodeMatch, searchRequestSchema } from '../../memory/search/search.ts';
 import {
   ago,
+  allPages,
   type Column,
   checkboxField,
+  csvFile,
   csvLink,
-  csvRows,
   cutPage,
   filterForm,
+  filterSelect,
   formatTimeIn,
   notice,
   pager,
@@ -24,24 +24,17 @@ import {
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
-import { type ConsoleContext, type ConsoleRoute, type CsvValue, get, type PageContent } from '../frame/route.ts';
+import { type ConsoleContext, type ConsoleRoute, get, type PageContent } from '../frame/route.ts';
 import { shorten } from '../frame/values.ts';
+import type { MemoryPagesDeps } from './deps.ts';
 import { kindLabels, memoryPath, originNames, ratingsLabel, stateBadges, styles, subjectLabel } from './item-view.ts';
-
-export interface MemoryListDeps {
-  readonly queries: Queries;
-  readonly search: (projectId: string, request: SearchRequest) => Promise<SearchResult>;
-  readonly findNames: FindNames;
-}
 
 const pageSize = 50;
 /** The search API never returns more matches than this. */
 const maxMatches = 50;
 const stateLabels = { live: 'Live', left_out: 'Left out of recall', closed: 'Corrected or removed', all: 'All' } as const;
 
-export function createMemoryListRoutes(deps: MemoryListDeps): readonly ConsoleRoute[] {
-  const { queries, search } = deps;
-
+export function createMemoryListRoutes({ queries, search }: MemoryPagesDeps): readonly ConsoleRoute[] {
   const findMatches = async ({ project }: ConsoleContext, query: string, filter: ItemFilter): Promise<Matches> => {
     const kinds = filter.kind === null ? [] : [filter.kind];
     const request = { query, subject: filter.subject, limit: maxMatches, kinds, include: [], min_score: 0 };
@@ -63,16 +56,28 @@ export function createMemoryListRoutes(deps: MemoryListDeps): readonly ConsoleRo
       const filter = readFilter(context.url);
       const query = readQuery(context.url);
       const { project, zone } = context;
-      const toCsv = (item: Item) => csvRow(item, zone);
-      const rows =
-        query === null
-          ? csvRows({
-              readPage: (before, limit) => listItems(queries, project.id, filter, { before, limit }),
-              keyOf: ({ id }) => id,
-              toCsv,
-            })
-          : (await findMatches(context, query, filter)).items.map(toCsv);
-      return { kind: 'csv', fileName: `memory-${project.slug}.csv`, header: csvHeader(zone), rows };
+      const readPage = (before: string | null, limit: number) => listItems(queries, project.id, filter, { before, limit });
+      const rows = query === null ? allPages(readPage, ({ id }) => id) : (await findMatches(context, query, filter)).items;
+      return csvFile<Item>(
+        `memory-${project.slug}.csv`,
+        {
+          id: ({ id }) => id,
+          text: ({ text }) => text,
+          kind: ({ kind }) => kind,
+          importance: ({ importance }) => importance,
+          subject: ({ subject }) => subject,
+          pinned: ({ pinned }) => pinned,
+          origin: ({ origin }) => origin,
+          author: ({ author }) => author,
+          state: ({ state }) => state,
+          in_recall: ({ inRecall }) => inRecall,
+          useful: ({ useful }) => useful,
+          wrong: ({ wrong }) => wrong,
+          [`created_at (${zone})`]: ({ createdAt }) => formatTimeIn(createdAt, zone),
+          [`updated_at (${zone})`]: ({ updatedAt }) => formatTimeIn(updatedAt, zone),
+        },
+        rows,
+      );
     }),
   ];
 }
@@ -95,7 +100,6 @@ function listPage(context: ConsoleContext, content: Html): PageContent {
 
 function filters(context: ConsoleContext): Html {
   const { searchParams: given } = context.url;
-  const any = { value: '', label: 'Any' };
   return filterForm(context, [
     textField({
       name: 'q',
@@ -106,18 +110,8 @@ function filters(context: ConsoleContext): Html {
       maxLength: 2_000,
     }),
     textField({ name: 'subject', label: 'Subject', value: given.get('subject'), placeholder: 'Any', maxLength: 256 }),
-    selectField({
-      name: 'kind',
-      label: 'Kind',
-      value: given.get('kind'),
-      options: [any, ...itemKinds.map((value) => ({ value, label: kindLabels[value] }))],
-    }),
-    selectField({
-      name: 'origin',
-      label: 'Origin',
-      value: given.get('origin'),
-      options: [any, ...origins.map((value) => ({ value, label: originNames[value] }))],
-    }),
+    filterSelect(context, 'kind', 'Kind', kindLabels),
+    filterSelect(context, 'origin', 'Origin', originNames),
     selectField({
       name: 'state',
       label: 'State',
@@ -171,13 +165,11 @@ function itemTable(context: ConsoleContext, items: readonly Item[]): Html {
   });
 }
 
-const origins = ['observed', 'agent', 'person'] as const;
-
 function readFilter({ searchParams: given }: URL): ItemFilter {
   return {
     subject: given.get('subject') || null,
     kind: itemKinds.find((kind) => kind === given.get('kind')) ?? null,
-    origin: origins.find((origin) => origin === given.get('origin')) ?? null,
+    origin: (['observed', 'agent', 'person'] as const).find((origin) => origin === given.get('origin')) ?? null,
     state: itemStates.find((state) => state === given.get('state')) ?? 'live',
     pinnedOnly: given.has('pinned'),
     conversationId: null,
@@ -186,29 +178,4 @@ function readFilter({ searchParams: given }: URL): ItemFilter {
 
 function readQuery({ searchParams }: URL): string | null {
   return searchParams.get('q')?.trim() || null;
-}
-
-function csvHeader(zone: string): string[] {
-  return [
-    'id',
-    'text',
-    'kind',
-    'importance',
-    'subject',
-    'pinned',
-    'origin',
-    'author',
-    'state',
-    'in_recall',
-    'useful',
-    'wrong',
-    `created_at (${zone})`,
-    `updated_at (${zone})`,
-  ];
-}
-
-function csvRow(item: Item, zone: string): CsvValue[] {
-  const { id, text, kind, importance, subject, pinned, origin, author, state, inRecall, useful, wrong, createdAt, updatedAt } = item;
-  const times = [createdAt, updatedAt].map((at) => formatTimeIn(at, zone));
-  return [id, text, kind, importance, subject, pinned, origin, author, state, inRecall, useful, wrong, ...times];
 }

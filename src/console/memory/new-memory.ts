@@ -1,23 +1,18 @@
 import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
-import { itemBody, type NewItem } from '../../memory/items/item-schemas.ts';
-import type { Writer } from '../../memory/items/items.ts';
-import { type Item, itemKinds } from '../../memory/records/item-record.ts';
+import { itemBody } from '../../memory/items/item-schemas.ts';
 import { authorOf } from '../frame/author.ts';
-import { checkboxField, form, selectField, textArea, textField } from '../frame/components.ts';
+import { checkboxField, form, selectField, textArea, textField, toOptions } from '../frame/components.ts';
 import { html } from '../frame/html.ts';
 import { type ConsoleContext, type ConsoleRoute, get, type PageContent, post } from '../frame/route.ts';
+import type { MemoryPagesDeps } from './deps.ts';
 import { importanceOptions, kindLabels, memoryPath } from './item-view.ts';
 
-export interface NewMemoryDeps {
-  readonly writeItem: (projectId: string, item: NewItem, writer: Writer) => Promise<Item>;
-}
-
-export function createNewMemoryRoutes({ writeItem }: NewMemoryDeps): readonly ConsoleRoute[] {
+export function createNewMemoryRoutes({ items }: MemoryPagesDeps): readonly ConsoleRoute[] {
   return [
     get('/memory/new', 'member', (context) => newMemoryPage(context, new URLSearchParams())),
     post('/memory', { access: 'member', action: 'memory_item.write', invalidForm: newMemoryPage }, async (context, fields) => {
       const item = parseOrBadRequest(itemBody, readItemFields(fields));
-      const written = await writeItem(context.project.id, item, { origin: 'person', author: authorOf(context.session) });
+      const written = await items.write(context.project.id, item, { origin: 'person', author: authorOf(context.session) });
       const notice =
         written.text === item.text ? 'The memory is saved.' : 'The memory is saved. A credential in it was replaced with a placeholder.';
       return { kind: 'redirect', to: memoryPath(context, written.id), notice, audit: { memory: written.id, pinned: written.pinned } };
@@ -53,7 +48,7 @@ async function newMemoryPage(context: ConsoleContext, given: URLSearchParams): P
         label: 'Kind',
         required: true,
         value: given.get('kind') ?? 'fact',
-        options: itemKinds.map((value) => ({ value, label: kindLabels[value] })),
+        options: toOptions(kindLabels),
       }),
       selectField({
         name: 'importance',

@@ -1,5 +1,4 @@
 /** Shows what learning has written about the project and each of its subjects. */
-import type { Queries } from '../../db/database.ts';
 import { findPage, listProfiles, type StoredPage } from '../../memory/records/pages.ts';
 import {
   ago,
@@ -18,16 +17,13 @@ import { endUserPath } from '../frame/end-user.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import { type ConsoleContext, type ConsoleRoute, get, type PageContent } from '../frame/route.ts';
+import type { MemoryPagesDeps } from './deps.ts';
 import { styles } from './item-view.ts';
-
-export interface PagesDeps {
-  readonly queries: Queries;
-}
 
 const profilesPerPage = 50;
 const path = '/pages';
 
-export function createPagesRoutes({ queries }: PagesDeps): readonly ConsoleRoute[] {
+export function createPagesRoutes({ queries }: MemoryPagesDeps): readonly ConsoleRoute[] {
   return [
     get(path, 'member', async (context): Promise<PageContent> => {
       const { project, url } = context;
@@ -52,16 +48,11 @@ function overviewPage(context: ConsoleContext, knowledge: StoredPage | null, row
       { label: 'Updated', value: ({ updatedAt }) => ago(updatedAt, context.now, context.zone) },
     ],
     rows: shown,
-    rowHref: ({ subject }) => profilePath(context, subject),
+    rowHref: ({ subject }) => projectPath(context, path, { subject }),
     empty: 'Learning writes a profile page for each subject that it knows something about.',
   });
-  const find = filterForm(
-    context,
-    [textField({ name: 'subject', label: 'Subject', type: 'search', maxLength: 256, placeholder: 'Exactly' })],
-    {
-      submit: 'Open',
-    },
-  );
+  const field = textField({ name: 'subject', label: 'Subject', type: 'search', maxLength: 256, placeholder: 'Exactly' });
+  const find = filterForm(context, [field], { submit: 'Open' });
   return {
     kind: 'page',
     title: 'Pages',
@@ -71,9 +62,7 @@ function overviewPage(context: ConsoleContext, knowledge: StoredPage | null, row
     })}${section(
       'Profile pages',
       html`<div class="stack">${find}${profiles}${pager(context, next, { first: 'First', next: 'Next' })}</div>`,
-      {
-        hint: 'One for each subject.',
-      },
+      { hint: 'One for each subject.' },
     )}</div>`,
   };
 }
@@ -88,10 +77,6 @@ function profilePage(context: ConsoleContext, subject: string, page: StoredPage 
     actions: html`<a class="button" href="${memories}">Memories of this subject</a><a class="button" href="${endUserPath(context, subject)}">End user</a>`,
     content: page === null ? noPage() : pageText(context, page),
   };
-}
-
-function profilePath(context: ConsoleContext, subject: string): string {
-  return projectPath(context, path, { subject });
 }
 
 function pageText(context: ConsoleContext, { text, updatedAt, batchId }: StoredPage): Html {

@@ -2,20 +2,17 @@
  * Shows which memories recall would insert into a call, with a dry run of the API. The state of the form is in the URL.
  */
 import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
-import { type DryRunRequest, dryRunRequestSchema } from '../../memory/recall/dry-run.ts';
+import { dryRunRequestSchema } from '../../memory/recall/dry-run.ts';
 import type { FoundMemory } from '../../memory/recall/find-memories.ts';
 import type { OmittedMemory, RecallExplanation } from '../../memory/recall/recall.ts';
 import { type Column, codeBlock, filterForm, formatDuration, notice, section, table, textField } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { type ConsoleContext, type ConsoleRoute, get, type PageContent } from '../frame/route.ts';
 import { shorten } from '../frame/values.ts';
+import type { MemoryPagesDeps } from './deps.ts';
 import { memoryPath, stateBadges, styles, subjectLabel } from './item-view.ts';
 
-export interface RecallPageDeps {
-  readonly explainRecall: (projectId: string, request: DryRunRequest) => Promise<RecallExplanation>;
-}
-
-export function createRecallRoutes({ explainRecall }: RecallPageDeps): readonly ConsoleRoute[] {
+export function createRecallRoutes({ explainRecall }: MemoryPagesDeps): readonly ConsoleRoute[] {
   return [
     get('/memory/recall', 'member', async (context): Promise<PageContent> => {
       const { url, project } = context;

@@ -1,12 +1,11 @@
 import type { ConsoleRoute } from '../frame/route.ts';
-import { createGraphRoutes, type GraphDeps } from './graph.ts';
-import { createMemoryDetailRoutes, type MemoryDetailDeps } from './memory-detail.ts';
-import { createMemoryListRoutes, type MemoryListDeps } from './memory-list.ts';
-import { createNewMemoryRoutes, type NewMemoryDeps } from './new-memory.ts';
-import { createPagesRoutes, type PagesDeps } from './pages.ts';
-import { createRecallRoutes, type RecallPageDeps } from './recall.ts';
-
-export type MemoryPagesDeps = MemoryListDeps & NewMemoryDeps & RecallPageDeps & MemoryDetailDeps & PagesDeps & GraphDeps;
+import type { MemoryPagesDeps } from './deps.ts';
+import { createGraphRoutes } from './graph.ts';
+import { createMemoryDetailRoutes } from './memory-detail.ts';
+import { createMemoryListRoutes } from './memory-list.ts';
+import { createNewMemoryRoutes } from './new-memory.ts';
+import { createPagesRoutes } from './pages.ts';
+import { createRecallRoutes } from './recall.ts';
 
 export function createMemoryPagesRoutes(deps: MemoryPagesDeps): readonly ConsoleRoute[] {
   return [

@@ -75,12 +75,7 @@ describePostgres('the list of end users', () => {
       expect(await list('user-90000', null)).toEqual({ subjects: [], stoppedAt: null });
 
       const analytics = { subjectUse: async () => new Map(), subjectCalls: () => Promise.reject(new Error('not needed')) };
-      const deps = {
-        queries: database,
-        analytics,
-        findSubjects: async () => new Map(),
-        readStored: <Result>(read: () => Promise<Result>) => read(),
-      };
+      const deps = { queries: database, analytics, readStored: <Result>(read: () => Promise<Result>) => read() };
       const show = async (query: string): Promise<string> => {
         const context = { project: { id: projectId, slug: 'acme' }, url: new URL(`http://gateway/end-users${query}`), zone: 'UTC', now: 0 };
         return String((await listPage(deps, context as ConsoleContext)).content);
