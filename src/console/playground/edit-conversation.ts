@@ -1,10 +1,6 @@
 /** Continues the conversation in the playground's form with a response, and adds or removes turns. */
 import type { PlaygroundTurn } from '../../pipeline/internal/playground-prompt.ts';
-import { type PlaygroundInput, readInput, readToolCalls } from './input.ts';
-
-const userTurn = (text: string, images: readonly string[]): PlaygroundTurn => ({
-  ...{ role: 'user', text, images, toolCalls: [], toolCallId: '' },
-});
+import { allTurns, newTurn, type PlaygroundInput, readInput, readToolCalls } from './input.ts';
 
 /**
  * Runs the command in the field `do`: `continue.<n>` continues with the nth response, `add` adds a turn, `remove.<n>`
@@ -14,14 +10,13 @@ export function editConversation(fields: URLSearchParams): PlaygroundInput {
   const input = readInput(fields);
   const [verb, position] = (fields.get('do') ?? '').split('.');
   const index = Number(position);
-  const hasMessage = input.prompt.trim() !== '' || input.images.length > 0;
-  const said = hasMessage ? [...input.turns, userTurn(input.prompt, input.images)] : input.turns;
+  const said = allTurns(input);
   const afterMessage = { ...input, prompt: '', images: [] };
   switch (verb) {
     case 'continue':
       return { ...afterMessage, turns: [...said, ...readResponse(fields, index)] };
     case 'add':
-      return { ...afterMessage, turns: [...said, nextTurn(said)] };
+      return { ...afterMessage, turns: [...said, newTurn(said.at(-1)?.role === 'user' ? 'assistant' : 'user')] };
     case 'remove':
       return { ...input, turns: input.turns.filter((_, place) => place !== index) };
     case 'clear':
@@ -38,10 +33,5 @@ function readResponse(fields: URLSearchParams, index: number): PlaygroundTurn[] 
   const text = (fields.getAll('answer_text')[index] ?? '').replaceAll('\r\n', '\n');
   const toolCalls = readToolCalls(fields.getAll('answer_calls')[index] ?? '');
   if (text === '' && toolCalls.length === 0) return [];
-  const results = toolCalls.map(({ id }): PlaygroundTurn => ({ role: 'tool', text: '', images: [], toolCalls: [], toolCallId: id }));
-  return [{ role: 'assistant', text, images: [], toolCalls, toolCallId: '' }, ...results];
-}
-
-function nextTurn(turns: readonly PlaygroundTurn[]): PlaygroundTurn {
-  return turns.at(-1)?.role === 'user' ? { role: 'assistant', text: '', images: [], toolCalls: [], toolCallId: '' } : userTurn('', []);
+  return [newTurn('assistant', { text, toolCalls }), ...toolCalls.map(({ id }) => newTurn('tool', { toolCallId: id }))];
 }

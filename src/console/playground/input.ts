@@ -27,8 +27,13 @@ const maxModelLength = 300;
 const maxTurns = 200;
 const maxImages = 10;
 
+export interface ParsedInput {
+  readonly input: PlaygroundInput;
+  readonly prompt: PlaygroundPrompt;
+}
+
 /** Throws `bad_request` if the input is invalid. */
-export function parseInput(fields: URLSearchParams): { readonly input: PlaygroundInput; readonly prompt: PlaygroundPrompt } {
+export function parseInput(fields: URLSearchParams): ParsedInput {
   const input = readInput(fields);
   if (input.model === '') throw invalid('choose a model');
   if (input.model.length > maxModelLength || input.other.length > maxModelLength) throw invalid('the name of the model is too long');
@@ -54,15 +59,19 @@ function assertTurns(turns: readonly PlaygroundTurn[]): void {
 }
 
 /** Parses the JSON of tools and schema. Throws `bad_request` if it's invalid. */
-export function toPrompt({ system, turns, prompt, images, temperature, maxTokens, tools, schema }: PlaygroundInput): PlaygroundPrompt {
+export function toPrompt(input: PlaygroundInput): PlaygroundPrompt {
+  const { system, temperature, maxTokens, tools, schema } = input;
+  return { system, temperature, maxTokens, turns: allTurns(input), tools: parseTools(tools), schema: parseSchema(schema) };
+}
+
+/** Returns the conversation including the new message, if there is one. */
+export function allTurns({ turns, prompt, images }: PlaygroundInput): readonly PlaygroundTurn[] {
   const hasMessage = prompt.trim() !== '' || images.length > 0;
-  const message: PlaygroundTurn = { role: 'user', text: prompt, images, toolCalls: [], toolCallId: '' };
-  return {
-    ...{ system, temperature, maxTokens },
-    turns: hasMessage ? [...turns, message] : turns,
-    tools: parseTools(tools),
-    schema: parseSchema(schema),
-  };
+  return hasMessage ? [...turns, newTurn('user', { text: prompt, images })] : turns;
+}
+
+export function newTurn(role: PlaygroundTurn['role'], content: Partial<PlaygroundTurn> = {}): PlaygroundTurn {
+  return { role, text: '', images: [], toolCalls: [], toolCallId: '', ...content };
 }
 
 /** Accepts everything that people paste: a list in OpenAI's or Anthropic's format, a single tool, or bare functions. */

@@ -8,12 +8,13 @@ import {
   definitions,
   emptyState,
   notice,
-  type Option,
+  type SelectOptions,
   section,
   selectField,
   sentence,
   textArea,
   textField,
+  withChosen,
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
@@ -164,15 +165,12 @@ ${textField({ name: 'image', label: 'Address of an image', type: 'url', value: a
   )}</ul></div></details>`;
 }
 
-/** Adds the chosen name to the options of the model field, because it may come from a link. */
-function options({ tiers, models }: ModelChoice, chosen: string): Option[] {
+function options({ tiers, models }: ModelChoice, chosen: string): SelectOptions {
   const known = [
     ...tiers.map((name) => ({ value: name, label: name, group: 'Tiers' })),
     ...models.map((id) => ({ value: id, label: id, group: id.slice(0, id.indexOf('/')) })),
   ];
-  return chosen === '' || known.some(({ value }) => value === chosen)
-    ? known
-    : [...known, { value: chosen, label: chosen, group: 'Others' }];
+  return withChosen(known, chosen, 'Others');
 }
 
 /** Hidden fields contain the response, so that the person can continue the conversation with it. */

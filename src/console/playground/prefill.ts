@@ -3,9 +3,9 @@ import { asObject, parseJson } from '../../core/json/narrow.ts';
 import type { CallText } from '../../memory/conversations/read-call-text.ts';
 import type { PlaygroundToolCall, PlaygroundTurn } from '../../pipeline/internal/playground-prompt.ts';
 import type { CallDetail } from '../../usage/analytics/call-detail.ts';
-import { type PlaygroundInput, readInput } from './input.ts';
+import { newTurn, type PlaygroundInput, readInput } from './input.ts';
 
-export interface Prefill {
+interface Prefill {
   readonly input: PlaygroundInput;
   /** A sentence for each part of the call that the form doesn't contain. */
   readonly gaps: readonly string[];
@@ -58,12 +58,12 @@ function toTurns(messages: CallText['messages'], results: readonly string[]): { 
   const areComplete = calledTools === results.length;
   const turns = messages.flatMap(({ role, text, toolCalls }): PlaygroundTurn[] => {
     const calls: PlaygroundToolCall[] = toolCalls.map((call, index) => ({ ...call, id: `call_${called + index + 1}` }));
-    const answers = calls.map(({ id }, index): PlaygroundTurn => {
+    const answers = calls.map(({ id }, index) => {
       const result = areComplete ? (results[called + index] ?? '') : '';
-      return { role: 'tool', text: result, images: [], toolCalls: [], toolCallId: id };
+      return newTurn('tool', { text: result, toolCallId: id });
     });
     called += calls.length;
-    return [{ role, text, images: [], toolCalls: calls, toolCallId: '' }, ...answers];
+    return [newTurn(role, { text, toolCalls: calls }), ...answers];
   });
   return { turns, unanswered: calledTools > 0 && !areComplete };
 }

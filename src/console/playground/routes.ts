@@ -7,10 +7,10 @@ import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import { type ConsoleContext, type ConsoleRoute, get, type PageContent, post } from '../frame/route.ts';
 import { editConversation } from './edit-conversation.ts';
-import { maxFormBytes, type PlaygroundInput, parseInput, readInput } from './input.ts';
+import { maxFormBytes, type ParsedInput, type PlaygroundInput, parseInput, readInput } from './input.ts';
 import { codeBlocks, type ModelChoice, playgroundPage, type RunResult } from './page.ts';
 import { prefillFrom } from './prefill.ts';
-import { type ParsedInput, type RunDeps, type RunEnd, runModel } from './run.ts';
+import { type RunDeps, type RunEnd, runModel } from './run.ts';
 
 export interface PlaygroundDeps extends RunDeps {
   readonly listModels: (project: Project) => ModelChoice;
@@ -37,7 +37,7 @@ export function createPlaygroundRoutes(deps: PlaygroundDeps): readonly ConsoleRo
     }),
     post(path, { ...form, action, invalidForm: async (context, fields) => page(context, readInput(fields)) }, async (context, fields) => {
       const parsed = parseInput(fields);
-      const models = modelsOf(parsed.input);
+      const models = [parsed.input.model, parsed.input.other].filter((model) => model !== '');
       const results = await Promise.all(models.map((model) => runToEnd(context, parsed, model)));
       return { kind: 'page', page: page(context, parsed.input, results), audit: { models } };
     }),
@@ -87,8 +87,4 @@ export function createPlaygroundRoutes(deps: PlaygroundDeps): readonly ConsoleRo
   async function* toEvents(context: ConsoleContext, parsed: ParsedInput): AsyncGenerator<Uint8Array> {
     for await (const { kind, ...data } of runModel(context, parsed, parsed.input.model, deps)) yield Buffer.from(formatEvent(kind, data));
   }
-}
-
-function modelsOf({ model, other }: PlaygroundInput): string[] {
-  return other === '' ? [model] : [model, other];
 }

@@ -1,23 +1,18 @@
 /** Runs a model for the playground. Streams the text, followed by the figures of the recorded call. */
 import { GatewayError } from '../../core/errors.ts';
 import type { RunInPlayground } from '../../pipeline/internal/playground.ts';
-import type { PlaygroundPrompt, PlaygroundToolCall } from '../../pipeline/internal/playground-prompt.ts';
+import type { PlaygroundToolCall } from '../../pipeline/internal/playground-prompt.ts';
 import type { CallDetail } from '../../usage/analytics/call-detail.ts';
 import { formatCount, formatDuration, formatUsd, sentence } from '../frame/components.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext } from '../frame/route.ts';
-import type { PlaygroundInput } from './input.ts';
+import type { ParsedInput } from './input.ts';
 
 export interface RunDeps {
   readonly run: RunInPlayground;
   /** Returns null if the call isn't recorded. */
   readonly readCall: (projectId: string, callId: string) => Promise<CallDetail | null>;
   readonly newCallId: () => string;
-}
-
-export interface ParsedInput {
-  readonly input: PlaygroundInput;
-  readonly prompt: PlaygroundPrompt;
 }
 
 export type RunEvent =

@@ -1,20 +1,15 @@
-import { chatMembers, type PlaygroundTurn } from '../../pipeline/internal/playground-prompt.ts';
+import { chatMembers } from '../../pipeline/internal/playground-prompt.ts';
 import { shellQuote } from '../frame/values.ts';
-import { isDataUrl, type PlaygroundInput, toPrompt } from './input.ts';
+import { isDataUrl, newTurn, type PlaygroundInput, toPrompt } from './input.ts';
 
 const keyVariable = 'GATEWAY_KEY';
 const keyFromEnvironment = 'process.env.GATEWAY_KEY';
 
-export interface Snippet {
-  readonly title: string;
-  readonly text: string;
-}
-
 /** `origin` is the gateway's address. Throws `bad_request` if the tools or the schema are invalid. */
-export function snippetsOf(input: PlaygroundInput, origin: string): readonly Snippet[] {
+export function snippetsOf(input: PlaygroundInput, origin: string) {
   const prompt = toPrompt(shorten(input));
   // A call needs at least one message, so an empty form gets a placeholder.
-  const turns = prompt.turns.length > 0 ? prompt.turns : [emptyMessage];
+  const turns = prompt.turns.length > 0 ? prompt.turns : [newTurn('user')];
   const request: Request = { origin, body: { model: input.model, ...chatMembers({ ...prompt, turns }) }, headers: headersOf(input) };
   return [
     { title: 'curl', text: curlSnippet(request) },
@@ -22,8 +17,6 @@ export function snippetsOf(input: PlaygroundInput, origin: string): readonly Sni
     { title: 'Python', text: pythonSnippet(request) },
   ];
 }
-
-const emptyMessage: PlaygroundTurn = { role: 'user', text: '', images: [], toolCalls: [], toolCallId: '' };
 
 interface Request {
   readonly origin: string;
