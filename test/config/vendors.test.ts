@@ -35,7 +35,7 @@ describe.each(knownVendors.map((vendor) => [vendor.name, vendor] as const))('the
   });
 
   test('recognizes the vendor by its base URL', () => {
-    if (vendor.hosts.length === 0) return;
+    if (vendor.hosts?.length === 0) return;
     expect(findVendorByAddress(fillIn(vendor.baseUrl, vendor))?.name).toBe(vendor.name);
   });
 });

@@ -63,7 +63,6 @@ export const anthropic: VendorDescription = {
   name: 'anthropic',
   title: 'Anthropic',
   documentation: 'https://platform.claude.com/docs/en/api/messages',
-  hosts: ['api.anthropic.com'],
   baseUrl: 'https://api.anthropic.com/v1',
   dialect: 'messages',
   models: anthropicModels,

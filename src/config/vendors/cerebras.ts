@@ -8,7 +8,6 @@ export const cerebras: VendorDescription = {
   name: 'cerebras',
   title: 'Cerebras',
   documentation: 'https://inference-docs.cerebras.ai/api-reference/chat-completions',
-  hosts: ['api.cerebras.ai'],
   baseUrl: 'https://api.cerebras.ai/v1',
   dialect: 'chat',
   models,

@@ -4,7 +4,6 @@ export const deepgram: VendorDescription = {
   name: 'deepgram',
   title: 'Deepgram',
   documentation: 'https://developers.deepgram.com/docs/text-to-speech',
-  hosts: ['api.deepgram.com'],
   baseUrl: 'https://api.deepgram.com/v1',
   dialect: 'chat',
   serves: ['speech'],

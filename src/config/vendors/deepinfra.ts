@@ -5,7 +5,6 @@ export const deepinfra: VendorDescription = {
   name: 'deepinfra',
   title: 'DeepInfra',
   documentation: 'https://deepinfra.com/docs/openai_api',
-  hosts: ['api.deepinfra.com'],
   baseUrl: 'https://api.deepinfra.com/v1/openai',
   dialect: 'chat',
   tableNames: ['deepinfra'],

@@ -15,7 +15,6 @@ export const deepseek: VendorDescription = {
   name: 'deepseek',
   title: 'DeepSeek',
   documentation: 'https://api-docs.deepseek.com',
-  hosts: ['api.deepseek.com'],
   baseUrl: 'https://api.deepseek.com/v1',
   dialect: 'chat',
   responses: 'translated',

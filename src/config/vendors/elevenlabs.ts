@@ -9,7 +9,6 @@ export const elevenlabs: VendorDescription = {
   name: 'elevenlabs',
   title: 'ElevenLabs',
   documentation: 'https://elevenlabs.io/docs/api-reference/text-to-speech/convert',
-  hosts: ['api.elevenlabs.io'],
   baseUrl: 'https://api.elevenlabs.io/v1',
   dialect: 'chat',
   serves: ['speech'],

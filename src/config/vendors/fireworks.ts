@@ -5,7 +5,6 @@ export const fireworks: VendorDescription = {
   name: 'fireworks',
   title: 'Fireworks',
   documentation: 'https://docs.fireworks.ai/tools-sdks/openai-compatibility',
-  hosts: ['api.fireworks.ai'],
   baseUrl: 'https://api.fireworks.ai/inference/v1',
   dialect: 'chat',
   tableNames: ['fireworks_ai', 'fireworks_ai-embedding-models'],

@@ -33,7 +33,6 @@ export const gemini: VendorDescription = {
   name: 'gemini',
   title: 'Gemini API',
   documentation: 'https://ai.google.dev/gemini-api/docs/openai',
-  hosts: ['generativelanguage.googleapis.com'],
   baseUrl: 'https://generativelanguage.googleapis.com/v1beta/openai',
   dialect: 'chat',
   models,

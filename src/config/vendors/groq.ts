@@ -12,7 +12,6 @@ export const groq: VendorDescription = {
   name: 'groq',
   title: 'Groq',
   documentation: 'https://console.groq.com/docs/openai',
-  hosts: ['api.groq.com'],
   baseUrl: 'https://api.groq.com/openai/v1',
   dialect: 'chat',
   models,

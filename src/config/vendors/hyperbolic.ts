@@ -5,7 +5,6 @@ export const hyperbolic: VendorDescription = {
   name: 'hyperbolic',
   title: 'Hyperbolic',
   documentation: 'https://docs.hyperbolic.xyz/docs/rest-api',
-  hosts: ['api.hyperbolic.xyz'],
   baseUrl: 'https://api.hyperbolic.xyz/v1',
   dialect: 'chat',
   tableNames: ['hyperbolic'],

@@ -8,7 +8,6 @@ export const jina: VendorDescription = {
   name: 'jina',
   title: 'Jina',
   documentation: 'https://jina.ai/reranker',
-  hosts: ['api.jina.ai'],
   baseUrl: 'https://api.jina.ai/v1',
   dialect: 'chat',
   serves: ['embeddings', 'rerank'],

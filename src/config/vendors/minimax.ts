@@ -5,7 +5,6 @@ export const minimax: VendorDescription = {
   name: 'minimax',
   title: 'MiniMax',
   documentation: 'https://platform.minimax.io/docs/api-reference/text-openai-api',
-  hosts: ['api.minimax.io'],
   baseUrl: 'https://api.minimax.io/v1',
   dialect: 'chat',
   tableNames: ['minimax'],

@@ -8,7 +8,6 @@ export const moonshot: VendorDescription = {
   name: 'moonshot',
   title: 'Moonshot',
   documentation: 'https://platform.moonshot.ai/docs/api/chat',
-  hosts: ['api.moonshot.ai'],
   baseUrl: 'https://api.moonshot.ai/v1',
   dialect: 'chat',
   models,

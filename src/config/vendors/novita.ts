@@ -5,7 +5,6 @@ export const novita: VendorDescription = {
   name: 'novita',
   title: 'Novita',
   documentation: 'https://novita.ai/docs/guides/llm-api',
-  hosts: ['api.novita.ai'],
   baseUrl: 'https://api.novita.ai/v3/openai',
   dialect: 'chat',
   tableNames: ['novita'],

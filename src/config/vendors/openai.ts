@@ -160,7 +160,6 @@ export const openai: VendorDescription = {
   name: 'openai',
   title: 'OpenAI',
   documentation: 'https://platform.openai.com/docs/api-reference',
-  hosts: ['api.openai.com'],
   baseUrl: 'https://api.openai.com/v1',
   dialect: 'chat',
   responses: 'native',

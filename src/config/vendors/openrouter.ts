@@ -5,7 +5,6 @@ export const openrouter: VendorDescription = {
   name: 'openrouter',
   title: 'OpenRouter',
   documentation: 'https://openrouter.ai/docs/api-reference/overview',
-  hosts: ['openrouter.ai'],
   baseUrl: 'https://openrouter.ai/api/v1',
   dialect: 'chat',
   requests: { takesReasoning: 'details' },

@@ -5,7 +5,6 @@ export const perplexity: VendorDescription = {
   name: 'perplexity',
   title: 'Perplexity',
   documentation: 'https://docs.perplexity.ai/guides/chat-completions-guide',
-  hosts: ['api.perplexity.ai'],
   baseUrl: 'https://api.perplexity.ai',
   dialect: 'chat',
   tableNames: ['perplexity'],

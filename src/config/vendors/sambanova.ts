@@ -5,7 +5,6 @@ export const sambanova: VendorDescription = {
   name: 'sambanova',
   title: 'SambaNova',
   documentation: 'https://docs.sambanova.ai/cloud/api-reference/overview',
-  hosts: ['api.sambanova.ai'],
   baseUrl: 'https://api.sambanova.ai/v1',
   dialect: 'chat',
   tableNames: ['sambanova'],

@@ -14,7 +14,6 @@ export const voyage: VendorDescription = {
   name: 'voyage',
   title: 'Voyage',
   documentation: 'https://docs.voyageai.com/reference',
-  hosts: ['api.voyageai.com'],
   baseUrl: 'https://api.voyageai.com/v1',
   dialect: 'chat',
   serves: ['embeddings', 'rerank'],

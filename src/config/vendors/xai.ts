@@ -27,7 +27,6 @@ export const xai: VendorDescription = {
   name: 'xai',
   title: 'xAI',
   documentation: 'https://docs.x.ai/docs/api-reference',
-  hosts: ['api.x.ai'],
   baseUrl: 'https://api.x.ai/v1',
   dialect: 'chat',
   models,

@@ -11,7 +11,6 @@ export const zai: VendorDescription = {
   name: 'zai',
   title: 'Z.ai',
   documentation: 'https://docs.z.ai/api-reference/introduction',
-  hosts: ['api.z.ai'],
   baseUrl: 'https://api.z.ai/api/paas/v4',
   dialect: 'chat',
   models,
