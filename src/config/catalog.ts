@@ -35,15 +35,10 @@ export function buildCatalogRows(values: Readonly<Record<string, ModelValues>>, 
   return Object.fromEntries(Object.entries(values).map(([id, row]) => [id, buildRow(id, row, options)]));
 }
 
-export interface ImportedRows {
-  readonly rows: Readonly<Record<string, CatalogRow>>;
-  readonly errors: readonly string[];
-}
-
 /**
  * Parses imported rows, which have the same format as in gateway.yaml: `{"<provider>/<model>": {"input": "0.15", …}}`.
  */
-export function parseImportedRows(models: unknown, findProvider: FindProvider): ImportedRows {
+export function parseImportedRows(models: unknown, findProvider: FindProvider): { rows: Record<string, CatalogRow>; errors: string[] } {
   if (!isObject(models)) return { rows: {}, errors: ['models: must contain one row for each model'] };
   const errors: string[] = [];
   const addError: AddError = (path, sentence) => errors.push(`${path.join('.')}: ${sentence}`);

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import { supportedParams } from '../core/supported-params.ts';
-import { milliseconds, providerRow } from './provider-schema.ts';
+import { milliseconds, providerRow, shortName } from './provider-schema.ts';
 import { setting } from './setting.ts';
 
 /** Matches one or more admin tokens. There are several while tokens are being rotated. */
@@ -41,8 +41,6 @@ const tokenPrices = {
     '`cache_write`; 2 times `input` with the `messages` dialect',
   ),
 };
-/** The name of a service tier, or of a tool that the vendor runs. */
-const extraName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'may only contain letters, digits, ".", "_" and "-"');
 const tokenCount = z.int().min(1).max(100_000_000);
 const builtIn = "from the vendor's built-in row";
 
@@ -63,12 +61,12 @@ export const modelRow = z.strictObject({
     `${builtIn}, else \`context_window\`, but at most 131,072`,
   ),
   service_tiers: setting(
-    z.record(extraName.meta({ title: '<tier>' }), factor),
+    z.record(shortName.meta({ title: '<tier>' }), factor),
     "Factors by which the token prices are multiplied in the vendor's other service tiers, such as `priority: 2` ([extra charges](vendors.md#extra-charges)).",
     builtIn,
   ),
   per_tool_use: setting(
-    z.record(extraName.meta({ title: '<tool>' }), amount),
+    z.record(shortName.meta({ title: '<tool>' }), amount),
     'The price for each use of a tool that the vendor runs, such as `web_search: 0.01`.',
     builtIn,
   ),

@@ -188,19 +188,13 @@ function reasonWithoutPrice(fields: JsonObject, kind: Kind): string {
   return `has no price for ${kind === 'chat' ? 'tokens' : kind}`;
 }
 
-interface TokenAmounts {
-  readonly input: string | undefined;
-  readonly output: string | undefined;
-  readonly cached_input?: string | undefined;
-  readonly cache_write?: string | undefined;
-  readonly cache_write_1h?: string | undefined;
-}
+type TokenAmounts = ReturnType<typeof toTokenPrices>;
 
 /**
  * Returns the prices in USD per million tokens, from the fields whose names end with `suffix`. For image and speech
  * models, the output consists of image and audio tokens.
  */
-function toTokenPrices(fields: JsonObject, kind: Kind, suffix: string): TokenAmounts {
+function toTokenPrices(fields: JsonObject, kind: Kind, suffix: string) {
   const amount = (name: string): string | undefined => toAmount(fields[`${name}${suffix}`], 6) ?? undefined;
   const special =
     kind === 'images' ? amount('output_cost_per_image_token') : kind === 'speech' ? amount('output_cost_per_audio_token') : undefined;

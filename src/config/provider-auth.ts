@@ -2,14 +2,10 @@
 import type { CloudIdentitySettings } from '../core/cloud-identity.ts';
 import type { AuthValues } from './auth-schema.ts';
 import type { ProviderConfig } from './config.ts';
+import type { ProviderValues } from './file-schema.ts';
 import { findAwsRegion, isCloudHost } from './vendors/cloud-hosts.ts';
 import type { VendorDescription } from './vendors/vendor-description.ts';
 import type { AddError } from './yaml-file.ts';
-
-interface AuthRow {
-  readonly auth?: AuthValues | undefined;
-  readonly api_key?: string | null | undefined;
-}
 
 interface AuthContext {
   readonly baseUrl: string;
@@ -21,7 +17,7 @@ interface AuthContext {
 type CloudAuth = Extract<AuthValues, { type: 'aws' | 'google' | 'azure' }>;
 
 export function buildAuth(
-  { auth, api_key: apiKey }: AuthRow,
+  { auth, api_key: apiKey }: Pick<ProviderValues, 'auth' | 'api_key'>,
   context: AuthContext,
   addError: AddError,
 ): Pick<ProviderConfig, 'auth' | 'identity'> {

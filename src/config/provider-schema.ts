@@ -16,12 +16,13 @@ const standardPath = z
 const pathTemplate = z.string().regex(/^\/[^?#\s\\]*$/, 'must be a path that begins with /, without ? and #');
 const betaFlag = z.string().regex(/^[A-Za-z0-9._-]{1,100}$/, 'must be the name of a flag');
 
-const memberName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'may only contain letters, digits, ".", "_" and "-"');
+/** The name of a member, an account, a service tier, or a tool that the vendor runs. */
+export const shortName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'may only contain letters, digits, ".", "_" and "-"');
 
 const ofProvider = 'from the provider';
 
 const member = z.strictObject({
-  name: memberName.describe('The name that logs, metrics and pages show.'),
+  name: shortName.describe('The name that logs, metrics and pages show.'),
   api_key: setting(apiKey.nullable(), 'The API key.', ofProvider),
   base_url: setting(z.string(), 'The address.', ofProvider),
   auth: setting(authSchema, 'How the gateway sends the API key.', ofProvider),
@@ -37,7 +38,7 @@ const member = z.strictObject({
     '`1`',
   ),
   account: setting(
-    memberName,
+    shortName,
     'The name of the vendor account. Members of one account share its rate limit and its prompt cache.',
     'an account of its own',
   ),

@@ -2,17 +2,11 @@
  * Parses the settings for signing in to the console, i.e. the public address and the identity provider (OpenID
  * Connect). The environment takes precedence over the file.
  */
-import type { OidcConfig } from './config.ts';
+import type { Config } from './config.ts';
 import type { Environment } from './environment.ts';
 import type { FileValues } from './file-schema.ts';
 import type { VariableName } from './variables.ts';
 import type { AddError } from './yaml-file.ts';
-
-export interface SignInSettings {
-  /** The scheme and host that browsers use to reach the gateway, without a trailing slash. */
-  readonly publicUrl: string | null;
-  readonly oidc: OidcConfig | null;
-}
 
 interface Source {
   readonly env: Environment;
@@ -21,7 +15,7 @@ interface Source {
   readonly addError: AddError;
 }
 
-export function parseSignInSettings({ env, file, errors, addError }: Source): SignInSettings {
+export function parseSignInSettings({ env, file, errors, addError }: Source): Pick<Config, 'publicUrl' | 'oidc'> {
   /**
    * Reads a setting from the environment or the file. Call `report` if the value is wrong: it says where the value
    * comes from.

@@ -3,12 +3,6 @@ import { readFileSync } from 'node:fs';
 import { errorMessage } from '../core/error-messages.ts';
 import { ConfigError, type TemporalConfig, type TemporalTls } from './config.ts';
 
-interface TlsFiles {
-  readonly serverNameOverride?: string;
-  readonly serverRootCACertificate?: Buffer;
-  readonly clientCertPair?: { readonly crt: Buffer; readonly key: Buffer };
-}
-
 /** Throws a ConfigError that lists all unreadable files. */
 export function readTemporalConnection(config: TemporalConfig) {
   const { mode, address, namespace, createNamespace, apiKey, tls, workerBuildId } = config;
@@ -24,7 +18,7 @@ export function readTemporalConnection(config: TemporalConfig) {
 }
 
 /** Returns the contents of the TLS files, or true if the system's CA certificates are all that's needed. */
-function readTls({ serverName, caFile, certificateFile, keyFile }: TemporalTls): true | TlsFiles {
+function readTls({ serverName, caFile, certificateFile, keyFile }: TemporalTls) {
   const errors: string[] = [];
   const read = (file: string): Buffer => {
     try {
@@ -34,7 +28,7 @@ function readTls({ serverName, caFile, certificateFile, keyFile }: TemporalTls):
       return Buffer.alloc(0);
     }
   };
-  const files: TlsFiles = {
+  const files = {
     ...(serverName !== null && { serverNameOverride: serverName }),
     ...(caFile !== null && { serverRootCACertificate: read(caFile) }),
     ...(certificateFile !== null && keyFile !== null && { clientCertPair: { crt: read(certificateFile), key: read(keyFile) } }),

@@ -4,14 +4,9 @@ import { findLocalModel } from '../core/local-model.ts';
 import type { Config } from './config.ts';
 import type { Path } from './yaml-file.ts';
 
-export interface Warning {
-  readonly path: Path;
-  readonly message: string;
-}
-
 type Checked = Pick<Config, 'providers' | 'models' | 'tiers' | 'canaries' | 'imageTiers' | 'speechTiers' | 'transcriptionTiers'>;
 
-export function findWarnings(config: Checked): Warning[] {
+export function findWarnings(config: Checked): { path: Path; message: string }[] {
   const { providers, tiers, imageTiers, speechTiers, transcriptionTiers } = config;
   const sections = { tiers, image_tiers: imageTiers, speech_tiers: speechTiers, transcription_tiers: transcriptionTiers };
   return [

@@ -12,14 +12,7 @@ export type AddError = (path: Path, message: string) => void;
 
 const reference = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
 
-export interface YamlFile {
-  /** The parsed file, or an empty object after a syntax error. */
-  readonly value: unknown;
-  readonly hasSyntaxError: boolean;
-  /** Returns the prefix for an error at `path`, e.g. `gateway.yaml:12 providers.openai.base_url`. */
-  location(path: Path): string;
-  getSourceText(path: Path): string | null;
-}
+export type YamlFile = ReturnType<typeof parseYamlFile>;
 
 /** Returns the names in all `${NAME}` references, including those in comments. */
 export function environmentReferences(text: string): string[] {
@@ -37,12 +30,13 @@ export interface YamlFileOptions {
 }
 
 /** Parses the text. Adds an error to `errors` for syntax errors and unset variables. */
-export function parseYamlFile(text: string, { fileName, env, hasBadFile = () => false }: YamlFileOptions, errors: string[]): YamlFile {
+export function parseYamlFile(text: string, { fileName, env, hasBadFile = () => false }: YamlFileOptions, errors: string[]) {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: true });
   const starts = new Map<string, number>();
   const sources = new Map<string, string>();
 
+  /** Returns the prefix for an error at `path`, e.g. `gateway.yaml:12 providers.openai.base_url`. */
   const location = (path: Path): string => {
     // For a missing key, report the line of its closest ancestor.
     let line: number | undefined;
@@ -98,8 +92,9 @@ export function parseYamlFile(text: string, { fileName, env, hasBadFile = () => 
     errors.push(`${fileName}:${line}:${col}: ${message.split('\n', 1)[0]}`);
   }
   const hasSyntaxError = document.errors.length > 0;
-  const value = hasSyntaxError ? {} : (toValue(document.contents, []) ?? {});
-  return { value, hasSyntaxError, location, getSourceText: (path) => sources.get(pathKey(path)) ?? null };
+  /** An empty object after a syntax error. */
+  const value: unknown = hasSyntaxError ? {} : (toValue(document.contents, []) ?? {});
+  return { value, hasSyntaxError, location, getSourceText: (path: Path): string | null => sources.get(pathKey(path)) ?? null };
 }
 
 function pathKey(path: Path): string {
