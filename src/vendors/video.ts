@@ -40,25 +40,17 @@ export interface VideoFile {
   readonly chunks: AsyncGenerator<Buffer, void>;
 }
 
-export interface VideoVendor {
-  /** Starts a video and returns the name of its operation. `body` is in the vendor's format. */
-  start(provider: MediaProvider, model: string, body: Buffer, onRequestId?: OnRequestId): Promise<string>;
-  poll(provider: MediaProvider, operation: string, signal?: AbortSignal): Promise<VideoState>;
-  /**
-   * Downloads a file. Follows redirects as long as they stay on the vendor's hosts. Throws VendorError `unreadable` if
-   * one doesn't, or if there are too many.
-   */
-  open(provider: MediaProvider, address: URL, signal: AbortSignal): Promise<VideoFile>;
-}
+export type VideoVendor = ReturnType<typeof createVideoVendor>;
 
 const maxResponseBytes = 1024 * 1024;
 const maxFailureMessageLength = 500;
 /** If the vendor takes longer than this to answer a poll, we give up and poll again later. */
 const pollTimeoutMs = 30_000;
 
-export function createVideoVendor({ httpClient, now }: VideoVendorDeps): VideoVendor {
+export function createVideoVendor({ httpClient, now }: VideoVendorDeps) {
   return {
-    async start(provider, model, body, onRequestId) {
+    /** Starts a video and returns the name of its operation. `body` is in the vendor's format. */
+    async start(provider: MediaProvider, model: string, body: Buffer, onRequestId?: OnRequestId): Promise<string> {
       const url = new URL(`${provider.baseUrl}/models/${model}:predictLongRunning`);
       const request = { url, method: 'POST', accept: 'application/json', body, now, onRequestId } as const;
       const response = await sendMediaRequest(httpClient, provider, request);
@@ -69,7 +61,7 @@ export function createVideoVendor({ httpClient, now }: VideoVendorDeps): VideoVe
       return name;
     },
 
-    async poll(provider, operation, signal) {
+    async poll(provider: MediaProvider, operation: string, signal?: AbortSignal): Promise<VideoState> {
       const connection = { ...provider, firstByteTimeoutMs: Math.min(pollTimeoutMs, provider.firstByteTimeoutMs) };
       const url = new URL(`${provider.baseUrl}/${operation}`);
       const request = { url, method: 'GET' as const, accept: 'application/json', body: null, now, ...(signal && { signal }) };
@@ -77,7 +69,11 @@ export function createVideoVendor({ httpClient, now }: VideoVendorDeps): VideoVe
       return toVideoState(await readJsonObject(response, maxResponseBytes), response.status, provider);
     },
 
-    async open(provider, address, signal) {
+    /**
+     * Downloads a file. Follows redirects as long as they stay on the vendor's hosts. Throws VendorError `unreadable` if
+     * one doesn't, or if there are too many.
+     */
+    async open(provider: MediaProvider, address: URL, signal: AbortSignal): Promise<VideoFile> {
       const response = await fetchVendorFile(httpClient, { provider, address: address.href, accept: '*/*', signal, now });
       const length = getHeader(response, 'content-length');
       return {

@@ -22,20 +22,7 @@ export interface ProviderIdentityState extends CredentialState {
   readonly type: CloudIdentitySettings['type'];
 }
 
-export interface Identities {
-  /**
-   * Starts the new identities of these providers ahead of `replace`. Resolves once each of them has tried to get its
-   * first credential. Returns null if there are no new ones.
-   */
-  prepare(sources: readonly IdentitySource[], limitMs: number): Promise<void> | null;
-  /** Starts the identities of these providers, and closes identities that no provider uses any more. */
-  replace(sources: readonly IdentitySource[]): void;
-  /** Returns a provider's identity, or null if it has none. Pass the provider to `replace` first. */
-  find(provider: string): VendorIdentity | null;
-  firstAttempts(limitMs: number): Promise<void>;
-  states(): readonly ProviderIdentityState[];
-  close(): void;
-}
+export type Identities = ReturnType<typeof createIdentities>;
 
 export interface IdentitiesDeps {
   readonly clock: Clock;
@@ -50,7 +37,7 @@ interface RunningIdentity extends VendorIdentity {
   readonly credential: RefreshedCredential;
 }
 
-export function createIdentities({ clock, logger }: IdentitiesDeps): Identities {
+export function createIdentities({ clock, logger }: IdentitiesDeps) {
   /** Keyed by the settings of the identity, so that providers with the same settings share it. */
   const running = new Map<string, RunningIdentity>();
   /** Maps each provider with an identity to its key in `running`. */
@@ -111,11 +98,16 @@ export function createIdentities({ clock, logger }: IdentitiesDeps): Identities 
   };
 
   return {
-    prepare(sources, limitMs) {
+    /**
+     * Starts the new identities of these providers ahead of `replace`. Resolves once each of them has tried to get its
+     * first credential. Returns null if there are no new ones.
+     */
+    prepare(sources: readonly IdentitySource[], limitMs: number): Promise<void> | null {
       const added = add(sources);
       return added.length === 0 ? null : firstAttempts(added, limitMs);
     },
-    replace(sources) {
+    /** Starts the identities of these providers, and closes identities that no provider uses any more. */
+    replace(sources: readonly IdentitySource[]): void {
       keys = new Map();
       add(sources);
       const used = new Set(keys.values());
@@ -125,18 +117,19 @@ export function createIdentities({ clock, logger }: IdentitiesDeps): Identities 
         running.delete(key);
       }
     },
-    find: (provider) => running.get(keys.get(provider) ?? '') ?? null,
-    firstAttempts: (limitMs) =>
+    /** Returns a provider's identity, or null if it has none. Pass the provider to `replace` first. */
+    find: (provider: string): VendorIdentity | null => running.get(keys.get(provider) ?? '') ?? null,
+    firstAttempts: (limitMs: number): Promise<void> =>
       firstAttempts(
         [...running.values()].map(({ credential }) => credential),
         limitMs,
       ),
-    states: () =>
+    states: (): readonly ProviderIdentityState[] =>
       [...keys].flatMap(([provider, key]) => {
         const identity = running.get(key);
         return identity ? [{ provider, type: identity.type, ...identity.credential.state() }] : [];
       }),
-    close() {
+    close(): void {
       for (const { credential } of running.values()) credential.stop();
     },
   };

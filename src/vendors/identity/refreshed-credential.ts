@@ -10,20 +10,7 @@ import { pause, raceAbort, withTimeout } from '../../core/time-limit.ts';
 import type { Credential, LoadCredential } from './credential.ts';
 import { describeIdentityError } from './describe-identity-error.ts';
 
-export interface RefreshedCredential {
-  /** Throws VendorError if there's no valid credential. */
-  current(): Credential;
-  /** Call this if the vendor has rejected the credential. A new one is then requested soon. */
-  refreshEarly(): void;
-  secrets(): readonly string[];
-  state(): CredentialState;
-  start(): void;
-  /**
-   * Resolves after the first attempt to get a credential, whether it worked or not, but after `limitMs` at the latest.
-   */
-  firstAttempt(limitMs: number): Promise<void>;
-  stop(): void;
-}
+export type RefreshedCredential = ReturnType<typeof createRefreshedCredential>;
 
 export interface CredentialState {
   readonly isValid: boolean;
@@ -57,17 +44,14 @@ const maxDelayMs = 3_600_000;
  */
 const earlyRefreshIntervalMs = 300_000;
 
-export function createRefreshedCredential({ load, name, clock, onFailure, onRecovered }: RefreshOptions): RefreshedCredential {
+export function createRefreshedCredential({ load, name, clock, onFailure, onRecovered }: RefreshOptions) {
   let credential: Credential | null = null;
   let previousSecrets: readonly string[] = [];
   let loadedAtMs = 0;
   let failures = 0;
   let problem: string | null = null;
   let lastEarlyRefreshMs = Number.NEGATIVE_INFINITY;
-  let hasStarted: () => void = () => undefined;
-  const started = new Promise<void>((resolve) => {
-    hasStarted = resolve;
-  });
+  const started = Promise.withResolvers<void>();
 
   /** A credential counts as expired a little early, because requests take a while to arrive. */
   const remainingMs = (): number | null => {
@@ -98,7 +82,7 @@ export function createRefreshedCredential({ load, name, clock, onFailure, onReco
   };
 
   const loop: BackgroundLoop = createBackgroundLoop({
-    run: (signal) => refresh(signal).finally(hasStarted),
+    run: (signal) => refresh(signal).finally(started.resolve),
     intervalMs: maxDelayMs,
     backoff: retries,
     onFailure(error) {
@@ -110,24 +94,29 @@ export function createRefreshedCredential({ load, name, clock, onFailure, onReco
   });
 
   return {
-    current() {
+    /** Throws VendorError if there's no valid credential. */
+    current(): Credential {
       if (credential === null || remainingMs() === 0) throw noCredential(name, problem, credential !== null);
       return credential;
     },
-    refreshEarly() {
+    /** Call this if the vendor has rejected the credential. A new one is then requested soon. */
+    refreshEarly(): void {
       const now = performance.now();
       if (loop.isFailing || now - lastEarlyRefreshMs < earlyRefreshIntervalMs) return;
       lastEarlyRefreshMs = now;
       loop.wake();
     },
-    secrets: () => [...(credential?.secrets ?? []), ...previousSecrets],
+    secrets: (): readonly string[] => [...(credential?.secrets ?? []), ...previousSecrets],
     state,
-    start: () => loop.start(),
-    async firstAttempt(limitMs) {
+    start: (): void => loop.start(),
+    /**
+     * Resolves after the first attempt to get a credential, whether it worked or not, but after `limitMs` at the latest.
+     */
+    async firstAttempt(limitMs: number): Promise<void> {
       const finished = new AbortController();
-      await Promise.race([started.then(() => finished.abort()), pause(limitMs, finished.signal)]);
+      await Promise.race([started.promise.then(() => finished.abort()), pause(limitMs, finished.signal)]);
     },
-    stop: () => void loop.stop(),
+    stop: (): void => void loop.stop(),
   };
 }
 

@@ -4,19 +4,17 @@
  */
 import type { Clock } from '../../core/time.ts';
 
-export interface ServerClock extends Clock {
-  /** Sets the clock by a `Date` header that has just arrived. Returns true if the clock was wrong. */
-  setByDate(date: string | null): boolean;
-}
+export type ServerClock = ReturnType<typeof createServerClock>;
 
 /** `Date` only has whole seconds, and the response takes a while to arrive. */
 const toleratedMs = 30_000;
 
-export function createServerClock(clock: Clock): ServerClock {
+export function createServerClock(clock: Clock) {
   let aheadMs = 0;
   return {
-    now: () => clock.now() + aheadMs,
-    setByDate(date) {
+    now: (): number => clock.now() + aheadMs,
+    /** Sets the clock by a `Date` header that has just arrived. Returns true if the clock was wrong. */
+    setByDate(date: string | null): boolean {
       const serverTime = date === null ? Number.NaN : Date.parse(date);
       if (!(Math.abs(serverTime - (clock.now() + aheadMs)) > toleratedMs)) return false;
       aheadMs = serverTime - clock.now();
