@@ -14,11 +14,6 @@ import type { OutageMonitor } from './outage.ts';
 
 export type DatabaseLogger = Pick<Logger, 'warn'>;
 
-export interface Connections extends Queries {
-  transaction<Result>(work: (tx: Queries) => Promise<Result>, settings?: string): Promise<Result>;
-  withClient<Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result>;
-}
-
 export interface ConnectionHooks {
   /**
    * Called after each statement, both in `query` and inside transactions. The statement's result is only returned once
@@ -28,7 +23,7 @@ export interface ConnectionHooks {
   readonly outage?: Pick<OutageMonitor, 'failed' | 'responded'>;
 }
 
-export function createConnections(pool: pg.Pool, { onStatementDone, outage }: ConnectionHooks = {}): Connections {
+export function createConnections(pool: pg.Pool, { onStatementDone, outage }: ConnectionHooks = {}) {
   const run = async <Row>(client: pg.PoolClient, text: string, values: readonly unknown[] = []): Promise<Row[]> => {
     const result = await client.query(text, [...values]);
     await onStatementDone?.();
@@ -57,8 +52,8 @@ export function createConnections(pool: pg.Pool, { onStatementDone, outage }: Co
   };
   return {
     withClient,
-    query: (text, values) => withClient((client) => run(client, text, values)),
-    transaction: (work, settings) =>
+    query: <Row>(text: string, values?: readonly unknown[]) => withClient((client) => run<Row>(client, text, values)),
+    transaction: <Result>(work: (tx: Queries) => Promise<Result>, settings?: string) =>
       withClient(async (client) => {
         if (settings === undefined) await client.query('begin');
         try {

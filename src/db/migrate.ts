@@ -13,19 +13,11 @@ import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errorCode, errorMessage, errorSummary } from '../core/error-messages.ts';
 import { readVersion } from '../core/version.ts';
-import { buildIndexes, type IndexDefinition, parseIndexes } from './concurrent-indexes.ts';
+import { buildIndexes, parseIndexes } from './concurrent-indexes.ts';
 import type { Database, Queries } from './database.ts';
 import { tryLockGlobal } from './locks.ts';
 
-interface Migration {
-  readonly version: number;
-  readonly name: string;
-  readonly sql: string;
-  readonly oldestServer: number;
-  readonly checksum: string;
-  /** The indexes to build concurrently. Null if the migration runs as a single transaction. */
-  readonly indexes: readonly IndexDefinition[] | null;
-}
+type Migration = Awaited<ReturnType<typeof readMigration>>;
 
 /** Thrown if the schema isn't compatible with this server. The message says which of the two is too old. */
 export class SchemaError extends Error {
@@ -193,7 +185,8 @@ async function readMigrations(folder: URL): Promise<Migration[]> {
   return migrations;
 }
 
-async function readMigration(folder: URL, file: string): Promise<Migration> {
+/** If the migration runs as a single transaction, `indexes` is null. Otherwise they're built concurrently. */
+async function readMigration(folder: URL, file: string) {
   // Normalize line endings, so that checkouts on Windows have the same checksum.
   const sql = (await readFile(new URL(file, folder), 'utf8')).replaceAll('\r\n', '\n');
   const breaking = /^-- oldest_server: (\d+)\n/.exec(sql);

@@ -6,17 +6,7 @@
 import type { Clock } from '../core/time.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { Database } from './database.ts';
-import { createRowCache, type RowCache } from './row-cache.ts';
-
-export interface NotifiedCache<Row> extends Pick<RowCache<Row>, 'get' | 'peek' | 'warm' | 'countRows'> {
-  /**
-   * Call this after changing a row. The process also receives its own notification, but until that arrives it might
-   * still use the old row.
-   */
-  invalidate(key: string): void;
-  start(): Promise<void>;
-  stop(): Promise<void>;
-}
+import { createRowCache } from './row-cache.ts';
 
 export interface NotifiedCacheOptions<Row> {
   readonly database: Database;
@@ -28,7 +18,7 @@ export interface NotifiedCacheOptions<Row> {
   readonly onChange?: ((key: string) => void) | undefined;
 }
 
-export function createNotifiedCache<Row>(options: NotifiedCacheOptions<Row>): NotifiedCache<Row> {
+export function createNotifiedCache<Row>(options: NotifiedCacheOptions<Row>) {
   const { database, channel, load, clock, logger, onChange } = options;
   const cache = createRowCache<Row>({
     clock,
@@ -47,11 +37,15 @@ export function createNotifiedCache<Row>(options: NotifiedCacheOptions<Row>): No
     peek: cache.peek,
     warm: cache.warm,
     countRows: cache.countRows,
+    /**
+     * Call this after changing a row. The process also receives its own notification, but until that arrives it might
+     * still use the old row.
+     */
     invalidate: cache.invalidate,
-    async start() {
+    async start(): Promise<void> {
       subscription ??= await database.listen(channel, onPayload, cache.invalidateAll);
     },
-    async stop() {
+    async stop(): Promise<void> {
       await subscription?.stop();
       subscription = null;
     },

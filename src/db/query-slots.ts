@@ -1,15 +1,9 @@
 /** Limits how many connections each kind of query can use at a time, so that one kind can't starve the others. */
 import type { Database } from './database.ts';
 
-export interface QuerySlots {
-  /**
-   * Runs queries in the order in which they were requested. If the signal is aborted before the query has started, it
-   * never runs, and `run` rejects with the signal's reason.
-   */
-  run<Result>(query: () => Promise<Result>, signal?: AbortSignal): Promise<Result>;
-}
+type QuerySlots = ReturnType<typeof createQuerySlots>;
 
-export function createQuerySlots(limit: number): QuerySlots {
+export function createQuerySlots(limit: number) {
   let free = limit;
   const waiting = new Set<() => void>();
 
@@ -37,7 +31,11 @@ export function createQuerySlots(limit: number): QuerySlots {
   };
 
   return {
-    async run(query, signal) {
+    /**
+     * Runs queries in the order in which they were requested. If the signal is aborted before the query has started, it
+     * never runs, and `run` rejects with the signal's reason.
+     */
+    async run<Result>(query: () => Promise<Result>, signal?: AbortSignal): Promise<Result> {
       signal?.throwIfAborted();
       if (free > 0) free -= 1;
       else await waitForSlot(signal);

@@ -16,24 +16,8 @@
 import { createLruCache } from '../core/lru-cache.ts';
 import type { Clock } from '../core/time.ts';
 
-export interface RowCache<Row> {
-  /**
-   * Returns null if there's no such row. The result is only a promise if the database has to be queried, and it rejects
-   * if `load` fails.
-   */
-  get(key: string): Row | null | Promise<Row | null>;
-  /** Returns the row if it's cached, even if it's outdated. */
-  peek(key: string): Row | null;
-  invalidate(key: string): void;
-  invalidateAll(): void;
-  /** Loads the rows, except those that were loaded within the last five minutes. Rejects if `loadMany` fails. */
-  warm(keys: readonly string[], loadMany: LoadMany<Row>): Promise<void>;
-  /** Returns how many cached rows could still be served if the database went down now. */
-  countRows(): number;
-}
-
 /** Loads several rows and returns them by key. A row that doesn't exist is missing from the map. */
-export type LoadMany<Row> = (keys: readonly string[]) => Promise<ReadonlyMap<string, Row>>;
+type LoadMany<Row> = (keys: readonly string[]) => Promise<ReadonlyMap<string, Row>>;
 
 export interface RowCacheOptions<Row> {
   readonly load: (key: string) => Promise<Row | null>;
@@ -67,7 +51,7 @@ const retryIntervalMs = 1_000;
 const warmMs = 300_000;
 const warmChunk = 500;
 
-export function createRowCache<Row>(options: RowCacheOptions<Row>): RowCache<Row> {
+export function createRowCache<Row>(options: RowCacheOptions<Row>) {
   const { load, clock, onLoadError, maxAgeMs = 10_000, staleIfErrorMs = 3_600_000, maxRows = 20_000 } = options;
   const entries = createLruCache<Entry<Row>>(maxRows);
   /** Keys for which there's no row, with the time when we looked. */
@@ -134,8 +118,13 @@ export function createRowCache<Row>(options: RowCacheOptions<Row>): RowCache<Row
     });
 
   return {
-    peek: (key) => entries.peek(key)?.row ?? null,
-    get(key) {
+    /** Returns the row if it's cached, even if it's outdated. */
+    peek: (key: string): Row | null => entries.peek(key)?.row ?? null,
+    /**
+     * Returns null if there's no such row. The result is only a promise if the database has to be queried, and it
+     * rejects if `load` fails.
+     */
+    get(key: string): Row | null | Promise<Row | null> {
       const now = clock.now();
       const entry = entries.get(key);
       if (entry) {
@@ -150,7 +139,7 @@ export function createRowCache<Row>(options: RowCacheOptions<Row>): RowCache<Row
       if (missingSince !== undefined && now - missingSince < maxAgeMs) return null;
       return loadShared(key);
     },
-    invalidate(key) {
+    invalidate(key: string): void {
       entries.delete(key);
       missing.delete(key);
       for (const unchanged of warming) unchanged.delete(key);
@@ -158,18 +147,20 @@ export function createRowCache<Row>(options: RowCacheOptions<Row>): RowCache<Row
       if (pending) pending.isSuperseded = true;
       loads.delete(key);
     },
-    invalidateAll() {
+    invalidateAll(): void {
       missing.clear();
       for (const unchanged of warming) unchanged.clear();
       for (const entry of entries.values()) entry.mustRevalidate = true;
       for (const pending of loads.values()) pending.isSuperseded = true;
       loads.clear();
     },
-    async warm(keys, loadMany) {
+    /** Loads the rows, except those that were loaded within the last five minutes. Rejects if `loadMany` fails. */
+    async warm(keys: readonly string[], loadMany: LoadMany<Row>): Promise<void> {
       const before = clock.now() - warmMs;
       const wanted = keys.filter((key) => loadedAtOf(key) <= before);
       for (let start = 0; start < wanted.length; start += warmChunk) await warmChunkOf(wanted.slice(start, start + warmChunk), loadMany);
     },
-    countRows: () => entries.values().reduce((count, { loadedAt }) => count + (clock.now() - loadedAt < staleIfErrorMs ? 1 : 0), 0),
+    /** Returns how many cached rows could still be served if the database went down now. */
+    countRows: (): number => entries.values().reduce((count, { loadedAt }) => count + (clock.now() - loadedAt < staleIfErrorMs ? 1 : 0), 0),
   };
 }

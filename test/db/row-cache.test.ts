@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
-import { createRowCache, type RowCache } from '../../src/db/row-cache.ts';
+import { createRowCache } from '../../src/db/row-cache.ts';
 
 interface Setup {
-  readonly cache: RowCache<string>;
+  readonly cache: ReturnType<typeof createRowCache<string>>;
   readonly rows: Map<string, string>;
   readonly loads: string[];
   down: boolean;
