@@ -11,20 +11,42 @@ export interface ModelPrices extends UnitPrices {
   readonly price: Price | null;
 }
 
-/** Returns null if the model has no price at all. */
-export function toStoredPrice({ price, perImageNanos, perMillionCharactersNanos, perSecondNanos }: ModelPrices): JsonObject | null {
-  const stored = {
-    ...(price && toTokensJson(price)),
-    ...(price?.above && { above: price.above.map((above) => ({ tokens: above.tokens, ...toTokensJson(above.price) })) }),
-    ...(price?.perSearchNanos !== undefined && { per_search: String(price.perSearchNanos) }),
-    ...(price?.imageInputNanos !== undefined && { image_input: String(price.imageInputNanos) }),
-    ...(price?.tierMillionths && { service_tiers: formatAmounts(price.tierMillionths) }),
-    ...(price?.perToolUseNanos && { per_tool_use: formatAmounts(price.perToolUseNanos) }),
-    ...(perImageNanos !== null && { per_image: String(perImageNanos) }),
-    ...(perMillionCharactersNanos !== null && { per_million_characters: String(perMillionCharactersNanos) }),
-    ...(perSecondNanos !== null && { per_second: String(perSecondNanos) }),
+/**
+ * Writes prices under the names that they have in gateway.yaml. Returns null if the model has no price at all. `amount`
+ * formats nano-dollars, and `factor` formats the factors of service tiers, which are whole millionths.
+ */
+export function writePrices<Amount>(
+  { price, perImageNanos, perMillionCharactersNanos, perSecondNanos }: ModelPrices,
+  amount: (nanos: bigint) => Amount,
+  factor: (millionths: bigint) => Amount,
+) {
+  const writeTokens = (tokens: TokenPrice) => ({
+    input: amount(tokens.inputNanos),
+    output: amount(tokens.outputNanos),
+    cached_input: amount(tokens.cachedInputNanos),
+    cache_write: amount(tokens.cacheWriteNanos),
+    cache_write_1h: amount(tokens.cacheWrite1hNanos),
+  });
+  const written = {
+    ...(price && writeTokens(price)),
+    ...(price?.perSearchNanos !== undefined && { per_search: amount(price.perSearchNanos) }),
+    ...(price?.imageInputNanos !== undefined && { image_input: amount(price.imageInputNanos) }),
+    ...(price?.tierMillionths && { service_tiers: mapValues(price.tierMillionths, factor) }),
+    ...(price?.perToolUseNanos && { per_tool_use: mapValues(price.perToolUseNanos, amount) }),
+    ...(price?.above && { above_tokens: Object.fromEntries(price.above.map((above) => [above.tokens, writeTokens(above.price)])) }),
+    ...(perImageNanos !== null && { per_image: amount(perImageNanos) }),
+    ...(perMillionCharactersNanos !== null && { per_million_characters: amount(perMillionCharactersNanos) }),
+    ...(perSecondNanos !== null && { per_second: amount(perSecondNanos) }),
   };
-  return Object.keys(stored).length === 0 ? null : stored;
+  return Object.keys(written).length === 0 ? null : written;
+}
+
+/** Returns null if the model has no price at all. */
+export function toStoredPrice(prices: ModelPrices): JsonObject | null {
+  const written = writePrices(prices, String, String);
+  if (!written?.above_tokens) return written;
+  const { above_tokens: above, ...others } = written;
+  return { ...others, above: Object.entries(above).map(([tokens, price]) => ({ tokens: Number(tokens), ...price })) };
 }
 
 /** Throws if the JSON doesn't come from `toStoredPrice`. */
@@ -38,8 +60,8 @@ export function parseStoredPrice(stored: unknown): ModelPrices {
           ...parseTokens({ input, ...tokens }),
           ...(per_search !== undefined && { perSearchNanos: parseNanos(per_search) }),
           ...(image_input !== undefined && { imageInputNanos: parseNanos(image_input) }),
-          ...(service_tiers !== undefined && { tierMillionths: parseAmounts(service_tiers) }),
-          ...(per_tool_use !== undefined && { perToolUseNanos: parseAmounts(per_tool_use) }),
+          ...(service_tiers !== undefined && { tierMillionths: mapValues(asObject(service_tiers), parseNanos) }),
+          ...(per_tool_use !== undefined && { perToolUseNanos: mapValues(asObject(per_tool_use), parseNanos) }),
           ...(above !== undefined && {
             above: asArray(above).map((entry) => ({ tokens: Number(asObject(entry).tokens), price: parseTokens(asObject(entry)) })),
           }),
@@ -53,16 +75,6 @@ export function parseStoredPrice(stored: unknown): ModelPrices {
   };
 }
 
-function toTokensJson(price: TokenPrice): Record<string, string> {
-  return {
-    input: String(price.inputNanos),
-    output: String(price.outputNanos),
-    cached_input: String(price.cachedInputNanos),
-    cache_write: String(price.cacheWriteNanos),
-    cache_write_1h: String(price.cacheWrite1hNanos),
-  };
-}
-
 function parseTokens(stored: JsonObject): TokenPrice {
   return {
     inputNanos: parseNanos(stored.input),
@@ -73,13 +85,8 @@ function parseTokens(stored: JsonObject): TokenPrice {
   };
 }
 
-/** Amounts are whole nano-dollars, except for the factors of service tiers, which are whole millionths. */
-function formatAmounts(amounts: Readonly<Record<string, bigint>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(amounts).map(([name, amount]) => [name, String(amount)]));
-}
-
-function parseAmounts(stored: unknown): Record<string, bigint> {
-  return Object.fromEntries(Object.entries(asObject(stored)).map(([name, amount]) => [name, parseNanos(amount)]));
+function mapValues<Value, Result>(record: Readonly<Record<string, Value>>, map: (value: Value) => Result): Record<string, Result> {
+  return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, map(value)]));
 }
 
 function parseNanos(value: unknown): bigint {

@@ -7,9 +7,8 @@ import { z } from 'zod';
 import type { ModelProperties } from '../../../core/candidate.ts';
 import { toUsd } from '../../../core/cost.ts';
 import { parseOrBadRequest } from '../../../core/parse-or-bad-request.ts';
-import type { Price, TokenPrice } from '../../../core/pricing.ts';
 import type { ImportReceipt } from '../../../usage/prices/active-models.ts';
-import type { ModelPrices } from '../../../usage/prices/stored-price.ts';
+import { type ModelPrices, writePrices } from '../../../usage/prices/stored-price.ts';
 import type { Responders } from './responders.ts';
 
 export interface CatalogEntry extends ModelPrices, Omit<ModelProperties, 'firstContentTimeoutMs'> {
@@ -60,7 +59,7 @@ const importBody = z.strictObject({ models: z.record(z.string(), z.unknown()) })
 function toEntryJson(entry: CatalogEntry): Record<string, unknown> {
   const { id, kind, source, traits, serves, takes } = entry;
   return {
-    ...{ id, kind, source, price: toPricesJson(entry) },
+    ...{ id, kind, source, price: writePrices(entry, usd, (factor) => Number(factor) / 1e6) },
     max_input_tokens: entry.maxInputTokens,
     context_window: entry.contextWindow,
     max_output_tokens: entry.maxOutputTokens,
@@ -72,42 +71,6 @@ function toEntryJson(entry: CatalogEntry): Record<string, unknown> {
     serves: serves ?? undefined,
     takes: takes ?? undefined,
   };
-}
-
-/** Returns prices in the format of gateway.yaml, or null if they're unknown. */
-function toPricesJson({ price, perImageNanos, perMillionCharactersNanos, perSecondNanos }: ModelPrices): Record<string, unknown> | null {
-  const json = {
-    ...(price && toPriceJson(price)),
-    ...(perImageNanos !== null && { per_image: usd(perImageNanos) }),
-    ...(perMillionCharactersNanos !== null && { per_million_characters: usd(perMillionCharactersNanos) }),
-    ...(perSecondNanos !== null && { per_second: usd(perSecondNanos) }),
-  };
-  return Object.keys(json).length === 0 ? null : json;
-}
-
-function toPriceJson(price: Price): Record<string, unknown> {
-  return {
-    ...toTokenPriceJson(price),
-    ...(price.perSearchNanos !== undefined && { per_search: usd(price.perSearchNanos) }),
-    ...(price.imageInputNanos !== undefined && { image_input: usd(price.imageInputNanos) }),
-    ...(price.tierMillionths && { service_tiers: mapValues(price.tierMillionths, (factor) => Number(factor) / 1e6) }),
-    ...(price.perToolUseNanos && { per_tool_use: mapValues(price.perToolUseNanos, usd) }),
-    ...(price.above && { above_tokens: Object.fromEntries(price.above.map((above) => [above.tokens, toTokenPriceJson(above.price)])) }),
-  };
-}
-
-function toTokenPriceJson(price: TokenPrice): Record<string, number> {
-  return {
-    input: usd(price.inputNanos),
-    output: usd(price.outputNanos),
-    cached_input: usd(price.cachedInputNanos),
-    cache_write: usd(price.cacheWriteNanos),
-    cache_write_1h: usd(price.cacheWrite1hNanos),
-  };
-}
-
-function mapValues(record: Readonly<Record<string, bigint>>, toNumber: (value: bigint) => number): Record<string, number> {
-  return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, toNumber(value)]));
 }
 
 function usd(nanos: bigint): number {
