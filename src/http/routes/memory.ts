@@ -74,51 +74,47 @@ export function createMemoryRoutes(deps: MemoryRouteDeps) {
     return body;
   };
 
+  const parseBody = async <Schema extends z.ZodType>(schema: Schema, request: Request, caller: Caller): Promise<z.output<Schema>> =>
+    parseOrBadRequest(schema, await readRequired(request, caller));
+  const route = (respond: (caller: Caller, request: Request) => Promise<unknown>, status?: number) =>
+    createCallerRoute(findCaller, respond, status);
+
   return {
-    getEpisode: createCallerRoute(findCaller, async ({ projectId }, request) => {
+    getEpisode: route(async ({ projectId }, request) => {
       const episode = await deps.getEpisode(projectId, parseId(request));
       if (episode === null) throw gatewayError('not_found', { message: 'no such conversation' });
       return toEpisodeJson(episode);
     }),
-    remember: createCallerRoute(
-      findCaller,
-      async (caller, request) => {
-        const id = parseId(request);
-        const { focus } = parseOrBadRequest(rememberBody, await readOptional(request, caller));
-        return toRememberJson(await deps.remember(caller, id, focus));
-      },
-      202,
-    ),
-    writeItem: createCallerRoute(
-      findCaller,
-      async (caller, request) => toItemJson(await deps.writeItem(caller, parseOrBadRequest(itemBody, await readRequired(request, caller)))),
-      201,
-    ),
-    correctItem: createCallerRoute(findCaller, async (caller, request) => {
+    remember: route(async (caller, request) => {
       const id = parseId(request);
-      const { text, pinned } = parseOrBadRequest(correctionBody, await readRequired(request, caller));
+      const { focus } = parseOrBadRequest(rememberBody, await readOptional(request, caller));
+      return toRememberJson(await deps.remember(caller, id, focus));
+    }, 202),
+    writeItem: route(async (caller, request) => toItemJson(await deps.writeItem(caller, await parseBody(itemBody, request, caller))), 201),
+    correctItem: route(async (caller, request) => {
+      const id = parseId(request);
+      const { text, pinned } = await parseBody(correctionBody, request, caller);
       if (pinned) throw gatewayError('forbidden', { message: 'a virtual key may not pin a memory' });
       return toItemJson(await deps.correctItem(caller, id, text));
     }),
-    removeItem: createCallerRoute(findCaller, async (caller, request) => toRemovalJson(await deps.removeItem(caller, parseId(request)))),
-    rateItem: createCallerRoute(findCaller, async (caller, request) => {
+    removeItem: route(async (caller, request) => toRemovalJson(await deps.removeItem(caller, parseId(request)))),
+    rateItem: route(async (caller, request) => {
       const id = parseId(request);
-      const body = parseOrBadRequest(ratingBody, await readRequired(request, caller));
-      return toItemJson(await deps.rateItem(caller, id, body));
+      return toItemJson(await deps.rateItem(caller, id, await parseBody(ratingBody, request, caller)));
     }),
-    search: createCallerRoute(findCaller, async (caller, request) => {
+    search: route(async (caller, request) => {
       const body = parseOrMismatch(searchRequestSchema, await readRequired(request, caller));
       return toSearchJson(await deps.search(caller, body));
     }),
-    explainRecall: createCallerRoute(findCaller, async (caller, request) => {
+    explainRecall: route(async (caller, request) => {
       const body = parseOrMismatch(dryRunRequestSchema, await readRequired(request, caller));
       return toRecallJson(await deps.explainRecall(caller, body));
     }),
-    wakeUp: createCallerRoute(findCaller, async (caller, request) => {
+    wakeUp: route(async (caller, request) => {
       const { subject } = parseOrBadRequest(wakeUpBody, await readOptional(request, caller));
       return toWakeUpJson(await deps.wakeUp(caller, subject));
     }),
-    findFacts: createCallerRoute(findCaller, async (caller, request) => {
+    findFacts: route(async (caller, request) => {
       const body = parseOrMismatch(graphQuerySchema, await readOptional(request, caller));
       return toFactsJson(await deps.findFacts(caller, body));
     }),
@@ -135,12 +131,8 @@ export function createMemoryRoutes(deps: MemoryRouteDeps) {
       }
       next();
     },
-    eraseSubject: createCallerRoute(findCaller, async (caller, { params: { subject = '' } }) =>
-      toErasureJson(await deps.eraseSubject(caller, String(subject))),
-    ),
-    eraseDotSubject: createCallerRoute(findCaller, async (caller, { query: { subject } }) =>
-      toErasureJson(await deps.eraseSubject(caller, String(subject))),
-    ),
+    eraseSubject: route(async (caller, { params: { subject = '' } }) => toErasureJson(await deps.eraseSubject(caller, String(subject)))),
+    eraseDotSubject: route(async (caller, { query: { subject } }) => toErasureJson(await deps.eraseSubject(caller, String(subject)))),
   };
 }
 

@@ -2,7 +2,7 @@ import { databaseCodes, type OperationSpecs } from '../../openapi/contract/opera
 
 const provisionRead = { tag: 'provision', auth: 'admin', codes: ['missing_key', 'invalid_key', ...databaseCodes] } as const;
 const projectRead = { ...provisionRead, codes: [...provisionRead.codes, 'not_found', 'bad_request'], plain: [400] } as const;
-
+const provisionWrite = { ...provisionRead, codes: [...provisionRead.codes, 'bad_request'], plain: [400, 413, 415] } as const;
 const projectWrite = { ...projectRead, plain: [400, 413, 415] } as const;
 const team = '/provision/teams/{project}';
 const refusedDetails =
@@ -287,12 +287,11 @@ export const provisionOperations: OperationSpecs = {
     responses: { 200: 'LeaseList' },
   },
   'delete /provision/leases/{process}': {
-    ...provisionRead,
+    ...provisionWrite,
     summary: 'Releases the leases of a dead process whose journal is lost',
     details: 'The request is refused while the process sends heartbeats.',
     responses: { 200: 'ReleasedLeases' },
-    codes: [...provisionRead.codes, 'bad_request', 'not_found', 'conflict'],
-    plain: [400, 413, 415],
+    codes: [...provisionWrite.codes, 'not_found', 'conflict'],
   },
   'get /provision/quarantine': {
     ...provisionRead,
@@ -308,21 +307,18 @@ export const provisionOperations: OperationSpecs = {
     responses: { 200: 'Catalog' },
   },
   'put /provision/catalog': {
-    ...provisionRead,
+    ...provisionWrite,
     summary: 'Imports models and prices over the built-in ones',
     details: 'Rows in the configuration file take precedence over imported rows.',
     body: { name: 'CatalogBody', example: { models: { 'demo/echo': { input: 1, output: 2 } } } },
     responses: { 200: 'CatalogImport' },
-    codes: [...provisionRead.codes, 'bad_request'],
-    plain: [400, 413, 415],
   },
   'post /provision/usage/reprice': {
-    ...provisionRead,
+    ...provisionWrite,
     summary: 'Recalculates the cost of stored calls in a time window',
     details: 'This also corrects the counters of ceilings and the spend of projects.',
     body: { name: 'RepriceBody', example: { from: '2026-11-01', to: '2026-12-01' } },
     responses: { 200: 'Reprice' },
-    codes: [...provisionRead.codes, 'bad_request', 'not_found'],
-    plain: [400, 413, 415],
+    codes: [...provisionWrite.codes, 'not_found'],
   },
 };

@@ -6,25 +6,11 @@ import { parseOrBadRequest } from '../../../core/parse-or-bad-request.ts';
 import { isSubject } from '../../../core/subject.ts';
 import type { ErasureReport } from '../../../memory/erasure/erasure-report.ts';
 import type { Project } from '../../../projects/projects.ts';
+import type { ListOptions } from '../../../usage/call-rows.ts';
 import type { Reprice } from '../../../usage/reprice.ts';
 import { parseRepriceInput } from '../../../usage/reprice-input.ts';
 import { toErasureReportJson } from '../../shapes/memory-json.ts';
 import { param, type Responders, toListJson } from './responders.ts';
-
-export interface CallsFilter {
-  readonly limit: number;
-  /** Only return calls that are older than the one with this id. */
-  readonly before: string | null;
-  readonly taskId: string | null;
-  readonly source: string | null;
-  /** Only return calls for which the vendor used this request id. */
-  readonly requestId: string | null;
-  readonly subject: string | null;
-  /** Leave out calls that the gateway itself has made for memory. */
-  readonly hideOwn: boolean;
-  /** Only return calls with a failed attempt, even if the call itself succeeded. */
-  readonly failed: boolean;
-}
 
 /** Reports about erasures. The counts are totals of all processes. */
 export interface ErasureReports {
@@ -35,7 +21,7 @@ export interface ErasureReports {
 
 export interface ReportRouteDeps {
   /** Returns a `CallList`, newest first. If `projectId` is null, it covers all projects. */
-  readonly listCalls: (projectId: string | null, filter: CallsFilter) => Promise<readonly unknown[]>;
+  readonly listCalls: (projectId: string | null, filter: ListOptions) => Promise<readonly unknown[]>;
   /** Returns a `Call`, or null if the project has no such call. */
   readonly findCall: (projectId: string, id: string) => Promise<unknown>;
   /** The usage in the current calendar month. */
@@ -51,9 +37,9 @@ export function addReportRoutes(responders: Responders, deps: ReportRouteDeps): 
   const { listCalls, findCall, getUsage, getDeploymentUsage, erasures, reprice } = deps;
   readProject('/teams/:project/calls', async ({ id }, { query }) => ({
     object: 'list',
-    data: await listCalls(id, parseCallsFilter(query)),
+    data: await listCalls(id, parseOrBadRequest(callsQuery, query)),
   }));
-  read('/calls', async ({ query }) => ({ object: 'list', data: await listCalls(null, parseCallsFilter(query)) }));
+  read('/calls', async ({ query }) => ({ object: 'list', data: await listCalls(null, parseOrBadRequest(callsQuery, query)) }));
   readProject('/teams/:project/calls/:id', async (project, request) => {
     const call = await findCall(project.id, param(request, 'id'));
     if (call === null) throw gatewayError('not_found', { message: 'no such call' });
@@ -81,19 +67,16 @@ export function addReportRoutes(responders: Responders, deps: ReportRouteDeps): 
 
 const limit = z.coerce.number().int().min(1).max(1_000).default(100);
 const erasuresQuery = z.object({ limit });
-const callsQuery = z.object({
-  limit,
-  before: z.string().refine(isUuid, 'must be the id of a call').optional(),
-  task_id: z.string().min(1).max(256).optional(),
-  source: z.string().min(1).max(256).optional(),
-  request_id: z.string().min(1).max(128).optional(),
-  subject: z.string().refine(isSubject, 'must be the id of an end user').optional(),
-  hide_own: z.stringbool({ truthy: ['true'], falsy: ['false'] }).default(false),
-  failed: z.stringbool({ truthy: ['true'], falsy: ['false'] }).default(false),
-});
-
-function parseCallsFilter(query: unknown): CallsFilter {
-  const { limit, before = null, task_id: taskId = null, source = null, ...others } = parseOrBadRequest(callsQuery, query);
-  const { request_id: requestId = null, subject = null, hide_own: hideOwn, failed } = others;
-  return { limit, before, taskId, source, requestId, subject, hideOwn, failed };
-}
+const flag = z.stringbool({ truthy: ['true'], falsy: ['false'] }).default(false);
+const callsQuery = z
+  .object({
+    limit,
+    before: z.string().refine(isUuid, 'must be the id of a call').optional(),
+    task_id: z.string().min(1).max(256).optional(),
+    source: z.string().min(1).max(256).optional(),
+    request_id: z.string().min(1).max(128).optional(),
+    subject: z.string().refine(isSubject, 'must be the id of an end user').optional(),
+    hide_own: flag,
+    failed: flag,
+  })
+  .transform(({ task_id: taskId, request_id: requestId, hide_own: hideOwn, ...others }) => ({ ...others, taskId, requestId, hideOwn }));

@@ -21,49 +21,21 @@ export interface Change {
   setStatus(status: number): void;
 }
 
-export interface Responders {
-  /** Throws `not_found`. */
-  findProject(slug: string): Promise<Project>;
-  read(path: string, respond: (request: Request) => Promise<unknown>): void;
-  /** Like `read`, but looks up the project in the URL and passes it to `respond`. */
-  readProject(path: string, respond: (project: Project, request: Request) => Promise<unknown>): void;
-  /**
-   * Registers a route that changes something. `action` is its name in the audit log, which can depend on the project.
-   */
-  change(
-    method: ChangeMethod,
-    path: string,
-    action: string | ((project: Project | null) => string),
-    respond: (request: Request, change: Change) => Promise<unknown>,
-  ): void;
-  /** Like `change`, but looks up the project in the URL and passes it to `respond`. */
-  changeProject(
-    method: ChangeMethod,
-    path: string,
-    action: string,
-    respond: (project: Project, request: Request, change: Change) => Promise<unknown>,
-  ): void;
-  /**
-   * Registers an audited GET route that streams its response. It looks up the project in the URL, and `respond` sends
-   * the response itself.
-   */
-  streamProject(
-    path: string,
-    action: string,
-    respond: (project: Project, request: Request, response: Response, change: Pick<Change, 'note'>) => Promise<void>,
-  ): void;
-}
+export type Responders = ReturnType<typeof createResponders>;
 
 type ChangeMethod = 'post' | 'put' | 'patch' | 'delete';
+/** The name of a change in the audit log, which can depend on the project. */
+type Action = string | ((project: Project | null) => string);
 
 export interface ResponderDeps extends ChangeRecorder {
   readonly projects: Pick<Projects, 'findBySlug'>;
 }
 
-export function createResponders(router: Router, { projects, ...recorder }: ResponderDeps): Responders {
+export function createResponders(router: Router, { projects, ...recorder }: ResponderDeps) {
+  /** Throws `not_found`. */
   const findProject = async (slug: string): Promise<Project> => requireProject(await projects.findBySlug(slug));
 
-  const read: Responders['read'] = (path, respond) => {
+  const read = (path: string, respond: (request: Request) => Promise<unknown>): void => {
     router.get(path, async (request, response) => {
       sendJson(response, 200, await mapDatabaseErrors(() => respond(request)));
     });
@@ -75,7 +47,7 @@ export function createResponders(router: Router, { projects, ...recorder }: Resp
   const audited = (
     method: ChangeMethod,
     path: string,
-    action: string | ((project: Project | null) => string),
+    action: Action,
     respond: (project: Project | null, request: Request, change: Change) => Promise<unknown>,
   ): void => {
     router[method](path, async (request, response) => {
@@ -94,27 +66,42 @@ export function createResponders(router: Router, { projects, ...recorder }: Resp
     });
   };
 
-  const streamProject: Responders['streamProject'] = (path, action, respond) => {
-    router.get(path, async (request, response) => {
-      // Express also calls GET handlers for HEAD requests. Reject those, because they'd read the whole export just to
-      // discard it.
-      if (request.method !== 'GET') throw gatewayError('not_found');
-      await mapDatabaseErrors(async () => {
-        const project = await findProject(param(request, 'project'));
-        const start = { actor: 'admin_token', personId: null, projectId: project.id, action, target: findTarget(request) } as const;
-        await recordChange(recorder, start, (note) => respond(project, request, response, { note }));
-      });
-    });
-  };
-
   return {
     findProject,
-    streamProject,
     read,
-    readProject: (path, respond) => read(path, async (request) => respond(await findProject(param(request, 'project')), request)),
-    change: (method, path, action, respond) => audited(method, path, action, (_project, request, change) => respond(request, change)),
-    changeProject: (method, path, action, respond) =>
-      audited(method, path, action, (project, request, change) => respond(requireProject(project), request, change)),
+    /** Like `read`, but looks up the project in the URL and passes it to `respond`. */
+    readProject: (path: string, respond: (project: Project, request: Request) => Promise<unknown>): void =>
+      read(path, async (request) => respond(await findProject(param(request, 'project')), request)),
+    /** Registers a route that changes something. */
+    change: (method: ChangeMethod, path: string, action: Action, respond: (request: Request, change: Change) => Promise<unknown>): void =>
+      audited(method, path, action, (_project, request, change) => respond(request, change)),
+    /** Like `change`, but looks up the project in the URL and passes it to `respond`. */
+    changeProject: (
+      method: ChangeMethod,
+      path: string,
+      action: string,
+      respond: (project: Project, request: Request, change: Change) => Promise<unknown>,
+    ): void => audited(method, path, action, (project, request, change) => respond(requireProject(project), request, change)),
+    /**
+     * Registers an audited GET route that streams its response. It looks up the project in the URL, and `respond` sends
+     * the response itself.
+     */
+    streamProject(
+      path: string,
+      action: string,
+      respond: (project: Project, request: Request, response: Response, change: Pick<Change, 'note'>) => Promise<void>,
+    ): void {
+      router.get(path, async (request, response) => {
+        // Express also calls GET handlers for HEAD requests. Reject those, because they'd read the whole export just to
+        // discard it.
+        if (request.method !== 'GET') throw gatewayError('not_found');
+        await mapDatabaseErrors(async () => {
+          const project = await findProject(param(request, 'project'));
+          const start = { actor: 'admin_token', personId: null, projectId: project.id, action, target: findTarget(request) } as const;
+          await recordChange(recorder, start, (note) => respond(project, request, response, { note }));
+        });
+      });
+    },
   };
 }
 
