@@ -21,65 +21,7 @@ export interface ListOptions {
   readonly failed?: boolean | undefined;
 }
 
-export interface CallRow {
-  readonly id: string;
-  readonly created_at: string;
-  /** The project's slug. */
-  readonly project: string;
-  /** The prefix of the key. */
-  readonly key: string;
-  /** Null if the gateway itself made the call. */
-  readonly key_name: string | null;
-  readonly source: string;
-  readonly route: string;
-  readonly model_asked: string;
-  readonly model: string | null;
-  readonly status: number;
-  readonly code: string | null;
-  readonly outcome: string;
-  readonly stream: boolean;
-  readonly cache: string | null;
-  readonly tokens: { readonly input: number; readonly cached_input: number; readonly cache_write: number; readonly output: number };
-  readonly cost: number | null;
-  /** True if the cost is unknown because a model has no price. */
-  readonly price_unknown: boolean;
-  readonly estimated: boolean;
-  /** True if the call was admitted without checking its ceilings, because the quota store was unavailable. */
-  readonly unmetered: boolean;
-  readonly duration_ms: number;
-  readonly first_byte_ms: number | null;
-  readonly task_id: string | null;
-  readonly turn_id: string | null;
-  readonly agent_id: string | null;
-  readonly trigger_kind: string | null;
-  readonly trigger_detail: string | null;
-  readonly iteration: number | null;
-  readonly distil_saved: number | null;
-  readonly subject_sha256: string | null;
-  /** The ids of the memories in the prompt. Empty if there weren't any, or if the call's text has been deleted. */
-  readonly recalled: readonly string[];
-  readonly plan: unknown;
-  readonly attempts: readonly AttemptRow[];
-}
-
-export interface AttemptRow {
-  readonly n: number;
-  readonly provider: string;
-  readonly model: string;
-  /** Null if the provider has no pool. */
-  readonly member: string | null;
-  readonly status: number | null;
-  readonly outcome: string;
-  readonly request_id: string | null;
-  readonly wait_ms: number;
-  readonly started_at: string;
-  readonly first_byte_ms: number | null;
-  readonly duration_ms: number;
-  readonly cost: number | null;
-  readonly price_unknown: boolean;
-  /** Why the attempt failed. Null if it succeeded, or if the reason has been deleted. */
-  readonly error: AttemptError | null;
-}
+export type CallRow = ReturnType<typeof toCallRow>;
 
 const defaultLimit = 100;
 const maxLimit = 1_000;
@@ -117,14 +59,47 @@ async function withAttempts(database: Queries, calls: readonly StoredCall[]): Pr
   return calls.map((call) => toCallRow(call, byCall.get(call.id) ?? []));
 }
 
-type StoredCall = Omit<CallRow, 'created_at' | 'tokens' | 'cost' | 'price_unknown' | 'attempts'> & {
+interface StoredCall {
+  readonly id: string;
   readonly startedAt: Date;
-  readonly costNanos: number | null;
+  /** The project's slug. */
+  readonly project: string;
+  /** The prefix of the key. */
+  readonly key: string;
+  /** Null if the gateway itself made the call. */
+  readonly key_name: string | null;
+  readonly source: string;
+  readonly route: string;
+  readonly model_asked: string;
+  readonly model: string | null;
+  readonly status: number;
+  readonly code: string | null;
+  readonly outcome: string;
+  readonly stream: boolean;
+  readonly cache: string | null;
   readonly input: number;
   readonly cachedInput: number;
   readonly cacheWrite: number;
   readonly output: number;
-};
+  /** Null if the cost is unknown because a model has no price. */
+  readonly costNanos: number | null;
+  readonly estimated: boolean;
+  /** True if the call was admitted without checking its ceilings, because the quota store was unavailable. */
+  readonly unmetered: boolean;
+  readonly duration_ms: number;
+  readonly first_byte_ms: number | null;
+  readonly task_id: string | null;
+  readonly turn_id: string | null;
+  readonly agent_id: string | null;
+  readonly trigger_kind: string | null;
+  readonly trigger_detail: string | null;
+  readonly iteration: number | null;
+  readonly distil_saved: number | null;
+  readonly subject_sha256: string | null;
+  /** The ids of the memories in the prompt. Empty if there weren't any, or if the call's text has been deleted. */
+  readonly recalled: readonly string[];
+  readonly plan: unknown;
+}
 
 /** Columns without an alias have the same name in the API. */
 const callColumns = `
@@ -164,7 +139,7 @@ function selectCalls(projectId: string | null, { before, taskId, source, request
   return { text, values };
 }
 
-function toCallRow(stored: StoredCall, attempts: readonly StoredAttempt[]): CallRow {
+function toCallRow(stored: StoredCall, attempts: readonly StoredAttempt[]) {
   const { startedAt, costNanos, input, cachedInput, cacheWrite, output, ...row } = stored;
   return {
     ...row,
@@ -175,11 +150,24 @@ function toCallRow(stored: StoredCall, attempts: readonly StoredAttempt[]): Call
   };
 }
 
-type StoredAttempt = Omit<AttemptRow, 'started_at' | 'cost' | 'price_unknown'> & {
+interface StoredAttempt {
   readonly callId: string;
+  readonly n: number;
+  readonly provider: string;
+  readonly model: string;
+  /** Null if the provider has no pool. */
+  readonly member: string | null;
+  readonly status: number | null;
+  readonly outcome: string;
+  readonly request_id: string | null;
+  readonly wait_ms: number;
   readonly startedAt: Date;
+  readonly first_byte_ms: number | null;
+  readonly duration_ms: number;
   readonly costNanos: number | null;
-};
+  /** Why the attempt failed. Null if it succeeded, or if the reason has been deleted. */
+  readonly error: AttemptError | null;
+}
 
 const selectAttempts = `
   select call_id as "callId", n, provider, model, member, status, outcome, request_id, wait_ms, started_at as "startedAt", first_byte_ms, duration_ms,
@@ -189,11 +177,11 @@ const selectAttempts = `
    where call_id = any ($1::uuid[])
    order by call_id, n`;
 
-function toAttemptRow({ callId: _callId, startedAt, costNanos, ...row }: StoredAttempt): AttemptRow {
+function toAttemptRow({ callId: _callId, startedAt, costNanos, ...row }: StoredAttempt) {
   return { ...row, started_at: formatTime(startedAt.getTime()), ...toCostJson(costNanos) };
 }
 
 /** Without a price, the cost is null and `price_unknown` is true. */
-function toCostJson(nanos: number | null): Pick<CallRow, 'cost' | 'price_unknown'> {
+function toCostJson(nanos: number | null) {
   return { cost: nanos === null ? null : toUsd(nanos), price_unknown: nanos === null };
 }

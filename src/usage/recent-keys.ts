@@ -4,14 +4,9 @@
  */
 import type { Queries } from '../db/database.ts';
 
-export interface RecentKeys {
-  readonly since: Date;
-  readonly limit: number;
-}
-
 /** Returns the keys with a call after `since`, most recently used first. */
-export function listRecentKeys(queries: Queries, { since, limit }: RecentKeys): Promise<{ prefix: string; projectId: string }[]> {
-  return queries.query(
+export function listRecentKeys(queries: Queries, { since, limit }: { readonly since: Date; readonly limit: number }) {
+  return queries.query<{ prefix: string; projectId: string }>(
     `select used.key_prefix as prefix, project.id as "projectId"
        from projects project
       cross join lateral (

@@ -38,23 +38,15 @@ export const repriceInput = z.strictObject({
     ),
 });
 
-export interface RepriceInput {
-  /** Only calls that started in this window are repriced. `from` is inclusive and `to` is exclusive. */
-  readonly from: number;
-  readonly to: number;
-  /** A project slug, or null for all projects. */
-  readonly project: string | null;
-  /** Only reprices calls that were served by one of these models (`<provider>/<model>`). Null for all models. */
-  readonly models: readonly string[] | null;
-  /**
-   * With `dated`, each call is charged at the prices that were in force when it started. With `now`, all calls are
-   * charged at the current prices, and these also go into the price history of the window (`correctHistory`).
-   */
-  readonly prices: 'dated' | 'now';
-}
+export type RepriceInput = ReturnType<typeof parseRepriceInput>;
 
-/** Validates the body of a reprice request. Throws a `bad_request` that lists all problems. */
-export function parseRepriceInput(body: unknown): RepriceInput {
+/**
+ * Validates the body of a reprice request. `project` is the slug of a project or null for all projects, and `models` is
+ * null for all models. Only calls from `from` (inclusive) to `to` (exclusive) are repriced. With the prices `now`, the
+ * current prices also go into the price history of this window (`correctHistory`). Throws a `bad_request` that lists all
+ * problems.
+ */
+export function parseRepriceInput(body: unknown) {
   const { from, to, project = null, models = null, prices = 'dated' } = parseOrBadRequest(repriceInput, body);
   const window = { from: Date.parse(from), to: Date.parse(to) };
   if (window.from >= window.to) throw gatewayError('bad_request', { issues: [{ path: 'to', message: 'must be after from' }] });

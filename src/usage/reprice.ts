@@ -20,35 +20,17 @@ import type { RecalculatedCost } from './prices/recalculate-cost.ts';
 import type { RepriceInput } from './reprice-input.ts';
 import { type ChargesWindow, readCharges, type StoredCharge, writeAttemptCosts, writeCallCosts } from './stored-charges.ts';
 
-export interface RepriceRequest extends Omit<RepriceInput, 'project'>, ChargesWindow {}
-
-export interface RepriceReceipt {
-  readonly from: string;
-  readonly to: string;
-  readonly prices: 'dated' | 'now';
-  readonly models: readonly string[] | null;
-  readonly prices_corrected: readonly string[];
-  readonly calls: number;
-  readonly calls_changed: number;
-  /** Changed calls whose cost was unknown before. */
-  readonly calls_newly_priced: number;
-  readonly attempts_changed: number;
-  readonly counters_changed: number;
-  /** How many calls kept their cost because it can't be recalculated, by reason (see `RecalculatedCost`). */
-  readonly left: Readonly<Record<SkipReason, number>>;
-  /** The sum of all changes in USD. */
-  readonly difference: number;
-}
+export type RepriceRequest = Omit<RepriceInput, 'project'> & Pick<ChargesWindow, 'projectId'>;
 
 type SkipReason = Exclude<RecalculatedCost['kind'], 'cost'>;
 
 /** Updates the ceiling counters (see `ceilings/counter-updates.ts`). Resolves with the change of each counter by id. */
 type AdjustCosts = (tx: Queries, changes: readonly CostAdjustment[]) => Promise<ReadonlyMap<number, number>>;
 
-export type Reprice = (request: RepriceRequest) => Promise<RepriceReceipt>;
+export type Reprice = ReturnType<typeof createReprice>;
 
-export function createReprice({ database, adjustCosts }: { database: Database; adjustCosts: AdjustCosts }): Reprice {
-  return async (request) => {
+export function createReprice({ database, adjustCosts }: { database: Database; adjustCosts: AdjustCosts }) {
+  return async (request: RepriceRequest) => {
     const { from, to, prices, models } = request;
     const pricesCorrected = prices === 'now' ? await database.transaction((tx) => correctPrices(tx, request)) : [];
     const counters = new Map<number, number>();
@@ -65,6 +47,7 @@ export function createReprice({ database, adjustCosts }: { database: Database; a
       ...{ from: formatTime(from), to: formatTime(to), prices, models, prices_corrected: pricesCorrected },
       ...counts,
       counters_changed: [...counters.values()].filter((amount) => amount !== 0).length,
+      /** The sum of all changes in USD. */
       difference: toUsd(nanos),
     };
   };
@@ -119,9 +102,17 @@ function toNewCosts({ charge, ...row }: StoredCharge) {
   return charge?.kind === 'cost' && charge.nanos !== row.costNanos ? [{ ...row, newNanos: charge.nanos }] : [];
 }
 
-type Totals = Pick<RepriceReceipt, 'calls' | 'calls_changed' | 'calls_newly_priced' | 'attempts_changed' | 'left'> & {
+interface Totals {
+  readonly calls: number;
+  readonly calls_changed: number;
+  /** Changed calls whose cost was unknown before. */
+  readonly calls_newly_priced: number;
+  readonly attempts_changed: number;
+  /** How many calls kept their cost because it can't be recalculated, by reason (see `RecalculatedCost`). */
+  readonly left: Readonly<Record<SkipReason, number>>;
+  /** The sum of all changes in nano-dollars. */
   readonly nanos: number;
-};
+}
 
 const noTotals: Totals = {
   ...{ calls: 0, calls_changed: 0, calls_newly_priced: 0, attempts_changed: 0, nanos: 0 },

@@ -2,16 +2,7 @@
  * Lets callers share a read if they ask for the same key at the same time. For each key, there's never more than one
  * read running and one waiting, so a caller waits for two reads at most.
  */
-
-export interface SharedReads {
-  /**
-   * Joins the read that's waiting to start for this key, or creates one. A read that's already running may not see what
-   * the caller has just written.
-   */
-  run<Result>(key: string, read: () => Promise<Result>): Promise<Result>;
-}
-
-export function createSharedReads(): SharedReads {
+export function createSharedReads() {
   const running = new Map<string, Promise<unknown>>();
   const waiting = new Map<string, Promise<unknown>>();
 
@@ -26,6 +17,10 @@ export function createSharedReads(): SharedReads {
   };
 
   return {
+    /**
+     * Joins the read that's waiting to start for this key, or creates one. A read that's already running may not see
+     * what the caller has just written.
+     */
     run<Result>(key: string, read: () => Promise<Result>): Promise<Result> {
       const shared = waiting.get(key);
       if (shared) return shared as Promise<Result>;

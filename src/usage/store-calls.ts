@@ -122,8 +122,8 @@ const errorColumns: readonly Column<FailedAttempt>[] = [
   ['message', 'text', ({ error }) => error.message],
 ];
 
-/** Inserts all rows with a single statement. Times are in milliseconds. */
-function insertInto<Row>(table: string, columns: readonly Column<Row>[], rows: readonly Row[]): ReturnType<typeof selectRows> {
+/** Returns a statement that inserts all rows. `started_at` is in milliseconds. The rows have the alias `new`. */
+export function insertInto<Row>(table: string, columns: readonly Column<Row>[], rows: readonly Row[]): ReturnType<typeof selectRows> {
   const { text, values } = selectRows(columns, rows);
   const names = columns.map(([name]) => name);
   const selected = names.map((name) => (name === 'started_at' ? 'to_timestamp(started_at / 1000)' : name));

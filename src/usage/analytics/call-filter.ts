@@ -187,14 +187,20 @@ export interface CallSelection extends Period {
   readonly signal?: AbortSignal;
 }
 
-export interface Parameters {
-  readonly values: unknown[];
-  add(value: unknown): string;
-}
+export type Parameters = ReturnType<typeof createParameters>;
 
-export function createParameters(): Parameters {
+export function createParameters() {
   const values: unknown[] = [];
-  return { values, add: (value) => `$${values.push(value)}` };
+  const add = (value: unknown): string => `$${values.push(value)}`;
+  return {
+    values,
+    add,
+    /** Adds one end of each period as a list of call ids. */
+    addIds: (periods: readonly Period[], side: keyof Period): string => `${add(periods.map((period) => minIdAt(period[side])))}::uuid[]`,
+    /** Adds one end of each period as a list of times. */
+    addTimes: (periods: readonly Period[], side: keyof Period): string =>
+      `${add(periods.map((period) => new Date(period[side])))}::timestamptz[]`,
+  };
 }
 
 /**

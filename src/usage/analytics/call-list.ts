@@ -87,7 +87,7 @@ function readPeriods(
   limit: number,
 ): Promise<CallSummary[]> {
   const parameters = createParameters();
-  const { add } = parameters;
+  const { add, addIds } = parameters;
   const count = `${add(limit)}::integer`;
   const select = (from: string, to: string): string => `
     select c.id, c.started_at as "startedAt", c.key_prefix as "keyPrefix", c.source, c.route, c.model_asked as "requestedModel", c.model,
@@ -101,11 +101,10 @@ function readPeriods(
      order by c.id desc
      limit ${count}`;
   const [only] = periods;
-  const ids = (side: keyof Period): string => `${add(periods.map((period) => minIdAt(period[side])))}::uuid[]`;
   const listed =
     only !== undefined && periods.length === 1
       ? select(`${add(minIdAt(only.from))}::uuid`, `${add(minIdAt(only.to))}::uuid`)
-      : `select listed.* from unnest(${ids('from')}, ${ids('to')}) as period (first, after)
+      : `select listed.* from unnest(${addIds(periods, 'from')}, ${addIds(periods, 'to')}) as period (first, after)
           cross join lateral (${select('period.first', 'period.after')}) as listed
           order by listed.id desc limit ${count}`;
   return queries.query<CallSummary>(

@@ -36,13 +36,8 @@ export interface NamedFigures extends DeploymentFigures {
 
 export const noDeploymentFigures: DeploymentFigures = { calls: 0, errors: 0, costNanos: 0n, unpriced: 0 };
 
-interface SumsRow {
-  readonly name: string | null;
-  readonly calls: number;
-  readonly errors: number;
-  readonly cost: string;
-  readonly unpriced: number;
-}
+/** The cost is a string, because the sum may exceed the range of safe integers. */
+type SumsRow = Omit<NamedFigures, 'costNanos'> & { readonly cost: string };
 
 const measures: readonly Measure[] = ['calls', 'errors', 'cost_nanos', 'unpriced'];
 export const deploymentSums = `sum(calls)::bigint as calls, sum(errors)::bigint as errors, sum(cost_nanos)::text as cost, sum(unpriced)::bigint as unpriced`;
@@ -63,19 +58,14 @@ export async function readDeploymentFigures(
   return rows.map(toNamedFigures);
 }
 
-export interface UnitCosts {
-  readonly start: number;
-  /** Exclusive. */
-  readonly end: number;
-  /** Nano-dollars for each requested project, followed by the sum of all other projects. */
-  readonly costs: readonly bigint[];
-}
-
-/** Returns the cost of the requested projects and of all others together, for each unit of time. */
+/**
+ * Returns the cost of each requested project in nano-dollars, followed by the sum of all other projects, for each unit
+ * of time.
+ */
 export async function readDeploymentCosts(
   queries: Queries,
   request: DeploymentRequest & { readonly zone: string; readonly unit: CalendarUnit; readonly shown: readonly string[] },
-): Promise<UnitCosts[]> {
+) {
   const { projectIds, from, to, zone, unit, shown } = request;
   const starts = splitIntoUnits(unit, zone, { from, to });
   const periods = starts.map((start, index) => ({ from: start, to: starts[index + 1] ?? to }));

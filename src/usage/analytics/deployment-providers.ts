@@ -42,18 +42,13 @@ interface Mark {
   readonly start: number;
 }
 
-/** Divides a period into parts with aggregates and parts for which we have to read call rows. */
-interface Parts {
-  readonly projectIds: readonly string[];
-  readonly days: readonly Period[];
-  readonly hours: readonly Period[];
-  readonly outdatedDays: readonly Mark[];
-  readonly outdatedHours: readonly Mark[];
-  /** The parts of the period without aggregates in any project, for which we read call rows. */
-  readonly edges: readonly Period[];
-}
+type Parts = Awaited<ReturnType<typeof findParts>>;
 
-async function findParts(queries: Queries, { projectIds, from, to }: DeploymentRequest): Promise<Parts> {
+/**
+ * Divides a period into parts with aggregates and parts for which we have to read call rows. `edges` have no aggregates
+ * in any project.
+ */
+async function findParts(queries: Queries, { projectIds, from, to }: DeploymentRequest) {
   const { marks, filledFrom } = await readMarks(queries, { projectIds, from, to });
   const stored = { from: Math.min(to, Math.max(from, filledFrom)), to };
   const cover = coverPeriods([stored], ['day', 'hour']);
@@ -103,14 +98,13 @@ function isCovered({ segments }: Cover, span: 'day' | 'hour', at: number): boole
 }
 
 /** `offset 0` makes PostgreSQL scan one index range for each project and period. */
-function callRows({ projectIds, edges, outdatedHours }: Parts, { add }: SqlParameters): string {
+function callRows({ projectIds, edges, outdatedHours }: Parts, { add, addIds }: SqlParameters): string {
   const hours = outdatedHours.map(({ start }) => ({ from: start, to: start + hourMs }));
-  const ids = (periods: readonly Period[], side: keyof Period): string => `${add(periods.map((period) => minIdAt(period[side])))}::uuid[]`;
   return `(
          select project.id, edge.first, edge.after
-           from unnest(${add(projectIds)}::uuid[]) as project (id) cross join unnest(${ids(edges, 'from')}, ${ids(edges, 'to')}) as edge (first, after)
+           from unnest(${add(projectIds)}::uuid[]) as project (id) cross join unnest(${addIds(edges, 'from')}, ${addIds(edges, 'to')}) as edge (first, after)
          union all
-         select hour.* from unnest(${add(outdatedHours.map(({ projectId }) => projectId))}::uuid[], ${ids(hours, 'from')}, ${ids(hours, 'to')})
+         select hour.* from unnest(${add(outdatedHours.map(({ projectId }) => projectId))}::uuid[], ${addIds(hours, 'from')}, ${addIds(hours, 'to')})
                 as hour (id, first, after)
        ) as period
       cross join lateral (
@@ -121,13 +115,12 @@ function callRows({ projectIds, edges, outdatedHours }: Parts, { add }: SqlParam
 /** Prefers daily aggregates, then hourly ones (also for outdated days), and reads call rows for everything else. */
 function selectAttempts(parts: Parts, parameters: SqlParameters): string {
   const { projectIds, days, hours, outdatedDays, outdatedHours } = parts;
-  const { add } = parameters;
-  const times = (values: readonly number[]): string => `${add(values.map((at) => new Date(at)))}::timestamptz[]`;
+  const { add, addTimes } = parameters;
   const ofProjects = (periods: readonly Period[]): string =>
     `select project.id, segment.first, segment.after from unnest(${add(projectIds)}::uuid[]) as project (id)
-      cross join unnest(${times(periods.map((period) => period.from))}, ${times(periods.map((period) => period.to))}) as segment (first, after)`;
+      cross join unnest(${addTimes(periods, 'from')}, ${addTimes(periods, 'to')}) as segment (first, after)`;
   const unnestMarks = (marks: readonly Mark[]): string =>
-    `unnest(${add(marks.map(({ projectId }) => projectId))}::uuid[], ${times(marks.map(({ start }) => start))})`;
+    `unnest(${add(marks.map(({ projectId }) => projectId))}::uuid[], ${add(marks.map(({ start }) => new Date(start)))}::timestamptz[])`;
   const stored = (span: 'day' | 'hour', periods: string, outdated: readonly Mark[]): string =>
     `select stored.name, stored.calls, stored.errors, stored.cost_nanos, stored.unpriced
        from (${periods}) as period

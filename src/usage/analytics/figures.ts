@@ -45,18 +45,11 @@ export const noFigures: Figures = {
  */
 export type CostlyFigure = 'latency' | 'firstChunk' | 'failovers';
 
-export interface FiguresRow {
-  readonly calls: number;
-  readonly errors: number;
+type Counts = Pick<Figures, 'calls' | 'errors' | 'unpriced' | 'cacheHits' | 'cacheLookups'> & Figures['tokens'];
+
+export interface FiguresRow extends Counts {
   /** A string, because the sum may exceed the range of safe integers. */
   readonly cost: string;
-  readonly unpriced: number;
-  readonly input: number;
-  readonly cachedInput: number;
-  readonly cacheWrite: number;
-  readonly output: number;
-  readonly cacheHits: number;
-  readonly cacheLookups: number;
   readonly latency?: readonly number[] | null;
   readonly firstChunk?: readonly number[] | null;
   readonly failovers?: number;

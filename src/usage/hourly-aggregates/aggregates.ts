@@ -2,7 +2,6 @@
  * Builds SQL for rows that add up to the calls that match a filter. Uses hourly and daily aggregates where they exist,
  * and call rows for the rest of the time.
  */
-import { minIdAt } from '../../core/ids.ts';
 import { dayMs, hourMs } from '../../core/time.ts';
 import type { Queries } from '../../db/database.ts';
 import { type CallFilter, matchesValue, type Parameters, whereFilter } from '../analytics/call-filter.ts';
@@ -57,7 +56,7 @@ export interface AggregateRequest {
 }
 
 export function aggregatesOf({ projectId, scope, filter, group, cover }: AggregateRequest, parameters: Parameters): readonly Addends[] {
-  const { add } = parameters;
+  const { add, addIds, addTimes } = parameters;
   const project = `${add(projectId)}::uuid`;
   const { [scope as keyof CallFilter]: name, ...attributes } = filter;
   // When filtering by name, it's faster to look up each span separately in the index.
@@ -66,14 +65,13 @@ export function aggregatesOf({ projectId, scope, filter, group, cover }: Aggrega
     name === undefined
       ? 'aggregate.start >= segment.first and aggregate.start < segment.after'
       : `aggregate.start = segment.first and ${matchesValue('aggregate.name', name, parameters)}`;
-  const times = (side: keyof Period): string => `${add(segments.map((segment) => new Date(segment[side])))}::timestamptz[]`;
-  const ids = (side: keyof Period): string => `${add(cover.edges.map((edge) => minIdAt(edge[side])))}::uuid[]`;
   // See rollups/rollup-sums.ts for the purpose of `offset 0`.
   return [
     {
       row: 'stored',
       name: group === null ? 'null::text' : `stored.${group === scope ? 'name' : group}::text`,
-      from: `unnest(${add(segments.map(({ span }) => span))}::text[], ${times('from')}, ${times('to')}) as segment (span, first, after)
+      from: `unnest(${add(segments.map(({ span }) => span))}::text[], ${addTimes(segments, 'from')}, ${addTimes(segments, 'to')})
+         as segment (span, first, after)
        cross join lateral (
          select aggregate.* from usage_cells aggregate
           where aggregate.project_id = ${project} and aggregate.scope = '${scope}' and aggregate.span = segment.span and ${inSegment}
@@ -84,7 +82,7 @@ export function aggregatesOf({ projectId, scope, filter, group, cover }: Aggrega
     {
       row: scope === 'provider' ? 'a' : 'c',
       name: group === null ? 'null::text' : groupColumns[group],
-      from: `unnest(${ids('from')}, ${ids('to')}) as edge (first, after)
+      from: `unnest(${addIds(cover.edges, 'from')}, ${addIds(cover.edges, 'to')}) as edge (first, after)
        cross join lateral (
          select c.* from calls c where c.project_id = ${project} and c.id >= edge.first and c.id < edge.after offset 0
        ) as c

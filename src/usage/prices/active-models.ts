@@ -51,32 +51,9 @@ export interface ImportReceipt {
   readonly kept_by_file: readonly string[];
 }
 
-export interface ImportPreview<Row> {
-  readonly receipt: ImportReceipt;
-  readonly before: Models<Row>;
-  readonly after: Models<Row>;
-}
+export type ActiveModels<Row extends ModelRow> = ReturnType<typeof createActiveModels<Row>>;
 
-export interface ActiveModels<Row extends ModelRow> {
-  models(): Models<Row>;
-  /**
-   * Stores and activates rows. A null row removes the model's imported row. Rejects with a `bad_request` that lists all
-   * problems if anything is invalid, in which case nothing is stored.
-   */
-  import(models: unknown): Promise<ImportReceipt>;
-  /**
-   * Returns the active rows before and after an import without storing anything. Throws the same errors as `import`.
-   */
-  preview(models: unknown): ImportPreview<Row>;
-  reconfigure(configured: Models<Row>): void;
-  /** Resolves once all stored rows are active and all prices are recorded. */
-  synced(): Promise<void>;
-  /** Loads the stored rows before the first call. Continues without them after two seconds. */
-  start(): Promise<void>;
-  stop(): Promise<void>;
-}
-
-export function createActiveModels<Row extends ModelRow>(options: ActiveModelsOptions<Row>): ActiveModels<Row> {
+export function createActiveModels<Row extends ModelRow>(options: ActiveModelsOptions<Row>) {
   const { database, clock, logger, parseRows, priceOf, onChange, retryIntervalMs = 5_000 } = options;
   let configured = options.configured;
   let stored: JsonObject = {};
@@ -128,6 +105,7 @@ export function createActiveModels<Row extends ModelRow>(options: ActiveModelsOp
     sync.wake();
   };
 
+  /** Resolves once all stored rows are active and all prices are recorded. */
   const synced = async (): Promise<void> => {
     // A run in progress may not see the latest change, so wait for it and then run again.
     await sync.idle();
@@ -136,7 +114,11 @@ export function createActiveModels<Row extends ModelRow>(options: ActiveModelsOp
 
   return {
     models: () => active,
-    async import(models) {
+    /**
+     * Stores and activates rows. A null row removes the model's imported row. Rejects with a `bad_request` that lists
+     * all problems if anything is invalid, in which case nothing is stored.
+     */
+    async import(models: unknown): Promise<ImportReceipt> {
       const { rows, removed } = parseImport(models, parseRows);
       const before = active;
       await storeImportedModels(database, { rows, removed, now: clock.now() });
@@ -144,25 +126,29 @@ export function createActiveModels<Row extends ModelRow>(options: ActiveModelsOp
       await synced();
       return buildReceipt({ before, after: active, imported: Object.keys(rows), removed });
     },
-    preview(models) {
+    /**
+     * Returns the active rows before and after an import without storing anything. Throws the same errors as `import`.
+     */
+    preview(models: unknown) {
       const { rows, removed } = parseImport(models, parseRows);
       const kept = Object.entries(stored).filter(([id]) => !removed.includes(id));
       const after = mergeModels(configured, parseRows({ ...Object.fromEntries(kept), ...rows }).rows);
       return { receipt: buildReceipt({ before: active, after, imported: Object.keys(rows), removed }), before: active, after };
     },
-    reconfigure(next) {
+    reconfigure(next: Models<Row>): void {
       configured = next;
       apply();
       sync.wake();
     },
     synced,
-    async start() {
+    /** Loads the stored rows before the first call. Continues without them after two seconds. */
+    async start(): Promise<void> {
       subscription ??= await database.listen(catalogChannel, onImport, onImport);
       isStale = true;
       sync.start();
       await withTimeout(sync.idle(), startTimeoutMs, () => undefined);
     },
-    async stop() {
+    async stop(): Promise<void> {
       await sync.stop();
       await subscription?.stop();
       subscription = null;

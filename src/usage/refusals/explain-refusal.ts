@@ -5,11 +5,6 @@ import { toUsd } from '../../core/cost.ts';
 import type { RefusalReason } from '../../core/refusal.ts';
 import type { RefusedCallRow } from './read-refusals.ts';
 
-export interface RefusalExplanation {
-  readonly explanation: string;
-  readonly advice: string;
-}
-
 type ExplainedRow = Pick<RefusedCallRow, 'reason' | 'rule' | 'limit' | 'source' | 'requestedModel'>;
 
 export const reasonLabels: Readonly<Record<RefusalReason, string>> = {
@@ -30,7 +25,7 @@ export const reasonLabels: Readonly<Record<RefusalReason, string>> = {
   no_model: 'No model available',
 };
 
-export function explainRefusal(row: ExplainedRow): RefusalExplanation {
+export function explainRefusal(row: ExplainedRow): { explanation: string; advice: string } {
   const model = row.requestedModel === null ? 'the requested model' : `“${row.requestedModel}”`;
   const application = row.source === null ? 'the application' : `the application “${row.source}”`;
   switch (row.reason) {

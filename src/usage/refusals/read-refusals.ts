@@ -81,7 +81,11 @@ export interface RefusalCounts {
  */
 export async function countRefused(queries: Queries, selection: RefusalSelection & Period): Promise<RefusalCounts> {
   const parameters = createParameters();
-  const text = selection.source ? selectRowCounts(selection, parameters) : selectCounts(selection, parameters);
+  const text = selection.source
+    ? `select reason, count(*) as calls, count(*) as recorded
+         from (select reason from refused_calls where ${whereRows(selection, parameters)} limit ${maxCountedRows}) as counted`
+    : `select reason, sum(calls)::bigint as calls, sum(recorded)::bigint as recorded
+         from refused_call_counts where ${whereCounts(selection, parameters)}`;
   const rows = await queries.query<{ reason: RefusalReason; calls: number; recorded: number }>(
     `${text} group by reason order by calls desc, reason`,
     parameters.values,
@@ -115,11 +119,6 @@ export function countRefusedByUnit(
   return queries.query<RefusalsOfUnit>(`${text} group by 1, reason`, values);
 }
 
-function selectCounts(selection: RefusalSelection & Period, parameters: Parameters): string {
-  return `select reason, sum(calls)::bigint as calls, sum(recorded)::bigint as recorded
-            from refused_call_counts where ${whereCounts(selection, parameters)}`;
-}
-
 function whereCounts({ projectId, from, to, reason, key }: RefusalSelection & Period, { add }: Parameters): string {
   const conditions = [
     `minute >= ${add(new Date(from))}::timestamptz and minute < ${add(new Date(to))}::timestamptz`,
@@ -128,11 +127,6 @@ function whereCounts({ projectId, from, to, reason, key }: RefusalSelection & Pe
     ...(key ? [`key_prefix = ${add(key)}::text`] : []),
   ];
   return conditions.join(' and ');
-}
-
-function selectRowCounts(selection: RefusalSelection, parameters: Parameters): string {
-  const rows = `select reason from refused_calls where ${whereRows(selection, parameters)} limit ${maxCountedRows}`;
-  return `select reason, count(*) as calls, count(*) as recorded from (${rows}) as counted`;
 }
 
 function whereRows({ projectId, from, to, reason, key, source }: RefusalSelection, { add }: Parameters): string {

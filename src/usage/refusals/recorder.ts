@@ -36,20 +36,7 @@ export interface RefusedCall {
  */
 export type RecordRefusal = (error: unknown, call: RefusedCall) => void;
 
-export interface RefusalRecorder {
-  readonly record: RecordRefusal;
-  /** Stores everything recorded so far, so that readers see it. Gives up after a second. */
-  flush(): Promise<void>;
-  totals(): RefusalTotals;
-  start(): void;
-  stop(): Promise<void>;
-}
-
-export interface RefusalTotals {
-  readonly recorded: number;
-  readonly counted: number;
-  readonly lost: number;
-}
+export type RefusalRecorder = ReturnType<typeof createRefusalRecorder>;
 
 export const maxRowsPerMinute = 60;
 const maxQueuedRows = 10_000;
@@ -70,12 +57,7 @@ interface KeyWindow {
   readonly counts: Map<string, RefusalCount>;
 }
 
-interface RecorderOptions {
-  readonly database: Database;
-  readonly logger: Pick<Logger, 'warn' | 'info'>;
-}
-
-export function createRefusalRecorder({ database, logger }: RecorderOptions): RefusalRecorder {
+export function createRefusalRecorder({ database, logger }: { database: Database; logger: Pick<Logger, 'warn' | 'info'> }) {
   let rows: RefusedRow[] = [];
   let counts = new Map<string, RefusalCount>();
   let storingCounts = 0;
@@ -185,14 +167,15 @@ export function createRefusalRecorder({ database, logger }: RecorderOptions): Re
 
   return {
     record,
-    async flush() {
+    /** Stores everything recorded so far, so that readers see it. Gives up after a second. */
+    async flush(): Promise<void> {
       if (!isWaiting() || loop.isFailing) return;
       // The loop reports the error.
       await withTimeout(storeAll(), flushTimeoutMs, () => undefined).catch(() => undefined);
     },
-    totals: () => totals,
+    totals: (): Readonly<typeof totals> => totals,
     start: () => loop.start(),
-    async stop() {
+    async stop(): Promise<void> {
       // The loop reports the error.
       await withTimeout(storeAll(), stopTimeoutMs, () => undefined).catch(() => undefined);
       isStopped = true;

@@ -2,7 +2,8 @@
 import { minIdAt } from '../../core/ids.ts';
 import type { RefusalReason } from '../../core/refusal.ts';
 import type { Database, Queries } from '../../db/database.ts';
-import { batchSize, selectRows, toBatches } from '../../db/row-batches.ts';
+import { batchSize, type Column, toBatches } from '../../db/row-batches.ts';
+import { insertInto } from '../store-calls.ts';
 
 export interface RefusedRow {
   readonly id: string;
@@ -38,59 +39,48 @@ export interface RefusalCount {
  */
 export async function storeRefusals(database: Database, rows: readonly RefusedRow[], counts: readonly RefusalCount[]): Promise<void> {
   await database.transaction(async (tx) => {
-    for (const batch of toBatches(rows)) await insertRows(tx, batch);
+    for (const batch of toBatches(rows)) {
+      const { text, values } = insertInto('refused_calls', callColumns, batch);
+      await tx.query(`${text} ${whereProjectExists} on conflict (id) do nothing`, values);
+    }
     // Sort the counts, because processes that lock them in the same order can't deadlock.
     const sorted = [...counts].sort((one, other) => compare(nameOf(one), nameOf(other)));
-    for (const batch of toBatches(sorted)) await addCounts(tx, batch);
+    for (const batch of toBatches(sorted)) {
+      const { text, values } = insertInto('refused_call_counts as stored', countColumns, batch);
+      await tx.query(
+        `${text} ${whereProjectExists} on conflict (project_id, minute, key_prefix, reason)
+         do update set calls = stored.calls + excluded.calls, recorded = stored.recorded + excluded.recorded`,
+        values,
+      );
+    }
   });
 }
 
-async function insertRows(tx: Queries, rows: readonly RefusedRow[]): Promise<void> {
-  const { text, values } = selectRows<RefusedRow>(
-    [
-      ['id', 'uuid', ({ id }) => id],
-      ['project_id', 'uuid', ({ projectId }) => projectId],
-      ['key_id', 'uuid', ({ keyId }) => keyId],
-      ['key_prefix', 'text', ({ keyPrefix }) => keyPrefix],
-      ['source', 'text', ({ source }) => source],
-      ['requested_model', 'text', ({ requestedModel }) => requestedModel],
-      ['route', 'text', ({ route }) => route],
-      ['status', 'integer', ({ status }) => status],
-      ['code', 'text', ({ code }) => code],
-      ['reason', 'text', ({ reason }) => reason],
-      ['rule', 'text', ({ rule }) => rule],
-      ['rule_limit', 'bigint', ({ limit }) => limit],
-    ],
-    rows,
-  );
-  await tx.query(
-    `insert into refused_calls (id, project_id, key_id, key_prefix, source, requested_model, route, status, code, reason, rule, rule_limit)
-     select * from (${text}) as given where exists (select 1 from projects where projects.id = given.project_id)
-         on conflict (id) do nothing`,
-    values,
-  );
-}
+const whereProjectExists = 'where exists (select 1 from projects where projects.id = new.project_id)';
 
-async function addCounts(tx: Queries, counts: readonly RefusalCount[]): Promise<void> {
-  const { text, values } = selectRows<RefusalCount>(
-    [
-      ['project_id', 'uuid', ({ projectId }) => projectId],
-      ['minute', 'timestamptz', ({ minute }) => new Date(minute).toISOString()],
-      ['key_prefix', 'text', ({ keyPrefix }) => keyPrefix],
-      ['reason', 'text', ({ reason }) => reason],
-      ['calls', 'bigint', ({ calls }) => calls],
-      ['recorded', 'bigint', ({ recorded }) => recorded],
-    ],
-    counts,
-  );
-  await tx.query(
-    `insert into refused_call_counts as stored (project_id, minute, key_prefix, reason, calls, recorded)
-     select * from (${text}) as given where exists (select 1 from projects where projects.id = given.project_id)
-         on conflict (project_id, minute, key_prefix, reason)
-         do update set calls = stored.calls + excluded.calls, recorded = stored.recorded + excluded.recorded`,
-    values,
-  );
-}
+const callColumns: readonly Column<RefusedRow>[] = [
+  ['id', 'uuid', ({ id }) => id],
+  ['project_id', 'uuid', ({ projectId }) => projectId],
+  ['key_id', 'uuid', ({ keyId }) => keyId],
+  ['key_prefix', 'text', ({ keyPrefix }) => keyPrefix],
+  ['source', 'text', ({ source }) => source],
+  ['requested_model', 'text', ({ requestedModel }) => requestedModel],
+  ['route', 'text', ({ route }) => route],
+  ['status', 'integer', ({ status }) => status],
+  ['code', 'text', ({ code }) => code],
+  ['reason', 'text', ({ reason }) => reason],
+  ['rule', 'text', ({ rule }) => rule],
+  ['rule_limit', 'bigint', ({ limit }) => limit],
+];
+
+const countColumns: readonly Column<RefusalCount>[] = [
+  ['project_id', 'uuid', ({ projectId }) => projectId],
+  ['minute', 'timestamptz', ({ minute }) => new Date(minute).toISOString()],
+  ['key_prefix', 'text', ({ keyPrefix }) => keyPrefix],
+  ['reason', 'text', ({ reason }) => reason],
+  ['calls', 'bigint', ({ calls }) => calls],
+  ['recorded', 'bigint', ({ recorded }) => recorded],
+];
 
 /** Counts with the same name are added up. */
 export function nameOf({ projectId, minute, keyPrefix, reason }: Omit<RefusalCount, 'calls' | 'recorded'>): string {

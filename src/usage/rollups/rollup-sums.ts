@@ -7,7 +7,6 @@
  * Each rollup is by a single attribute (`Scope`). If a request combines several, e.g. a key and a model, we can only
  * use call rows.
  */
-import { minIdAt } from '../../core/ids.ts';
 import type { Parameters } from '../analytics/call-filter.ts';
 import type { Period } from '../analytics/range.ts';
 import { type Addends, type Measure, selectSums } from '../sums.ts';
@@ -46,7 +45,7 @@ export function selectRollupSums(request: RollupRequest, wanted: readonly Measur
   return selectSums(rollupsOf(request, parameters), wanted);
 }
 
-export function rollupsOf(request: RollupRequest, { add }: Parameters): readonly Addends[] {
+export function rollupsOf(request: RollupRequest, { add, addIds: ids, addTimes: times }: Parameters): readonly Addends[] {
   const { projectId, scope, periods, names, byPrefix = false, condition = () => 'true' } = request;
   const cover = coverPeriods(periods, scope === 'task' ? taskSpans : [...taskSpans, 'quarter']);
   const { edges } = cover;
@@ -56,9 +55,6 @@ export function rollupsOf(request: RollupRequest, { add }: Parameters): readonly
   const project = isSingle ? `${add(projectId)}::uuid` : 'project.id';
   /** Joining with the list of projects makes PostgreSQL scan the index for one project after the other. */
   const ofProjects = isSingle ? '' : `unnest(${add(projectId)}::uuid[]) as project (id) cross join `;
-  const times = (ranges: readonly Period[], side: keyof Period): string =>
-    `${add(ranges.map((period) => new Date(period[side])))}::timestamptz[]`;
-  const ids = (ranges: readonly Period[], side: keyof Period): string => `${add(ranges.map((period) => minIdAt(period[side])))}::uuid[]`;
   const isNamed = (name: string): string[] =>
     names
       ? [`${name} = any(${add(names.filter((given) => given !== null))}::text[])`, ...(names.includes(null) ? [`${name} is null`] : [])]
