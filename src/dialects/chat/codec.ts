@@ -1,14 +1,13 @@
 /** The codec for OpenAI chat completions (docs/vendors.md). */
 
 import type { AssistantTurn } from '../../core/call.ts';
-import { gatewayError } from '../../core/errors.ts';
 import { asArray, asObject, asString, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
 import { type BodySpans, type Splice, scanMembers, setMember } from '../../core/json/spans.ts';
 import { type BillingReport, readBillingReport } from '../contract/billing-report.ts';
 import type { RequestSummary, ResponseSummary, RouteCodec, StreamReader } from '../contract/route-codec.ts';
 import { parseChatUsage } from '../contract/token-usage.ts';
 import { readVendorError, type VendorErrorBody } from '../contract/vendor-error.ts';
-import { billedKeys, parseOutputLimit, parseStream, parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
+import { billedKeys, parseOutputLimit, parseStream, parseStringMember, rejectBody, rejectDuplicateKeys } from '../json/body-members.ts';
 import { appendBounded } from '../json/bounded-text.ts';
 import { countGeneratedText } from '../json/generated-text.ts';
 import { createRepeatedEvent } from '../json/repeated-event.ts';
@@ -28,17 +27,14 @@ export const chat: RouteCodec = {
 };
 
 function parseRequest(body: Buffer, spans: BodySpans): RequestSummary {
-  const refuse = (message: string): never => {
-    throw gatewayError('bad_json', { message });
-  };
   rejectDuplicateKeys(spans, keys);
   const { members } = spans;
   const model = members.get('model');
-  if (model && model.kind !== 'string' && model.kind !== 'null') refuse('model: must be a string');
+  if (model && model.kind !== 'string' && model.kind !== 'null') rejectBody('model: must be a string');
   const stream = parseStream(spans, 'stream: must be a boolean');
   const messages = members.get('messages');
-  if (!messages) refuse('messages: is required');
-  if (messages?.kind !== 'array') refuse('messages: must be a list');
+  if (!messages) rejectBody('messages: is required');
+  if (messages.kind !== 'array') rejectBody('messages: must be a list');
   return {
     model: parseStringMember(body, model) || null,
     stream,

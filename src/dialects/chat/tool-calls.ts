@@ -31,18 +31,13 @@ export interface ToolCallDelta {
   readonly argumentText: string;
 }
 
-export interface ToolCallReader {
-  read(delta: JsonObject): readonly ToolCallDelta[];
-  count(): number;
-}
-
 const noDeltas: readonly ToolCallDelta[] = [];
 
 /**
  * Assigns the deltas of a stream to tool calls. This also works for vendors that omit the index or give all calls the
  * same index.
  */
-export function createToolCallReader(): ToolCallReader {
+export function createToolCallReader() {
   /** The latest tool call for each index, or for each id if the vendor doesn't send an index. */
   const latest = new Map<unknown, ReturnType<typeof createCall>>();
   let lastKey: unknown = null;
@@ -73,7 +68,7 @@ export function createToolCallReader(): ToolCallReader {
   };
 
   return {
-    read({ tool_calls: calls, function_call: legacyCall }) {
+    read({ tool_calls: calls, function_call: legacyCall }: JsonObject): readonly ToolCallDelta[] {
       if (Array.isArray(calls)) return calls.map((delta: unknown) => readDelta(asObject(delta)));
       return isObject(legacyCall) ? [readDelta({ index: 'function_call', function: legacyCall })] : noDeltas;
     },

@@ -18,39 +18,6 @@ export function scanJson(body: Buffer, keys: ReadonlySet<string>, skip?: SkipMem
 /** OpenRouter's fields for choosing other models, and for using tools that OpenRouter bills. */
 const otherModelKeys = ['models', 'plugins'] as const;
 
-/** All fields that the gateway reads from the body on text routes. */
-export const bodyKeys: ReadonlySet<string> = new Set([
-  'model',
-  'stream',
-  'stream_options',
-  'messages',
-  'system',
-  'input',
-  'instructions',
-  'user',
-  'metadata',
-  'tools',
-  'functions',
-  'max_tokens',
-  'max_completion_tokens',
-  'max_output_tokens',
-  'n',
-  'temperature',
-  'prediction',
-  'service_tier',
-  'speed',
-  'inference_geo',
-  'anthropic_beta',
-  'max_tool_calls',
-  'web_search_options',
-  'previous_response_id',
-  'conversation',
-  'prompt',
-  'background',
-  'store',
-  ...otherModelKeys,
-]);
-
 /**
  * Fields that affect what a vendor bills. Bodies that repeat them are rejected, because the gateway and the vendor have
  * to read the same value.
@@ -60,12 +27,24 @@ export const billedKeys: readonly string[] = [
   ...['tools', 'max_tool_calls', 'web_search_options', 'previous_response_id', 'conversation', 'prompt', 'background'],
 ];
 
+/** All fields that the gateway reads from the body on text routes. */
+export const bodyKeys: ReadonlySet<string> = new Set([
+  ...billedKeys,
+  ...otherModelKeys,
+  ...['model', 'stream', 'stream_options', 'messages', 'system', 'input', 'instructions', 'functions', 'user', 'metadata'],
+  ...['temperature', 'anthropic_beta', 'store'],
+]);
+
+export function rejectBody(message: string): never {
+  throw gatewayError('bad_json', { message });
+}
+
 /**
  * Throws `bad_json` if the body repeats one of `keys`, because the gateway and the vendor might use different values.
  */
 export function rejectDuplicateKeys({ repeated }: BodySpans, keys: readonly string[]): void {
   const key = repeated.size === 0 ? undefined : keys.find((name) => repeated.has(name));
-  if (key !== undefined) throw gatewayError('bad_json', { message: `${key}: duplicate key` });
+  if (key !== undefined) rejectBody(`${key}: duplicate key`);
 }
 
 /**
@@ -73,10 +52,8 @@ export function rejectDuplicateKeys({ repeated }: BodySpans, keys: readonly stri
  */
 export function rejectOtherModels({ members }: BodySpans): void {
   const key = otherModelKeys.find((name) => members.has(name));
-  if (key === undefined) return;
-  throw gatewayError('bad_json', {
-    message: `${key}: not accepted, because the key or its project has a list of models, required tags or a cost ceiling`,
-  });
+  if (key !== undefined)
+    rejectBody(`${key}: not accepted, because the key or its project has a list of models, required tags or a cost ceiling`);
 }
 
 /**
@@ -85,7 +62,7 @@ export function rejectOtherModels({ members }: BodySpans): void {
  */
 export function parseStream({ members }: BodySpans, message: string): boolean {
   const kind = members.get('stream')?.kind ?? 'null';
-  if (kind !== 'true' && kind !== 'false' && kind !== 'null') throw gatewayError('bad_json', { message });
+  if (kind !== 'true' && kind !== 'false' && kind !== 'null') rejectBody(message);
   return kind === 'true';
 }
 

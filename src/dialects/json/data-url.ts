@@ -4,13 +4,8 @@
  */
 import { hash } from 'node:crypto';
 
-/** The size and hash of binary content, which is stored in place of the content itself. */
-export interface Digest {
-  readonly bytes: number;
-  readonly sha256: string;
-}
-
-export function digestBytes(bytes: Buffer): Digest {
+/** Returns the size and hash of binary content, which are stored in place of the content itself. */
+export function digestBytes(bytes: Buffer): { bytes: number; sha256: string } {
   return { bytes: bytes.length, sha256: hash('sha256', bytes, 'hex') };
 }
 

@@ -22,17 +22,10 @@ export function toJsonText(value: unknown, mapText?: (holder: unknown, key: stri
   }
 }
 
-/** A JSON object that arrives in pieces of text, e.g. the arguments of a tool call. */
-export interface ObjectText {
-  add(piece: string): void;
-  /**
-   * Returns true if the text is a complete JSON object that nothing but white space can follow. Scans each piece at
-   * most once, and only when this is called.
-   */
-  isComplete(): boolean;
-}
+export type ObjectText = ReturnType<typeof createObjectText>;
 
-export function createObjectText(): ObjectText {
+/** Follows a JSON object that arrives in pieces of text, e.g. the arguments of a tool call. */
+export function createObjectText() {
   let unread = '';
   let read = '';
   let state: 'open' | 'complete' | 'invalid' = 'open';
@@ -67,10 +60,14 @@ export function createObjectText(): ObjectText {
   };
 
   return {
-    add(piece) {
+    add(piece: string): void {
       if (state !== 'invalid') unread += piece;
     },
-    isComplete() {
+    /**
+     * Returns true if the text is a complete JSON object that nothing but white space can follow. Scans each piece at
+     * most once, and only when this is called.
+     */
+    isComplete(): boolean {
       if (unread !== '') readPiece(unread);
       unread = '';
       return state === 'complete';

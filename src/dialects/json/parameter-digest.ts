@@ -57,7 +57,8 @@ function trimComma(chunks: Buffer[]): void {
   if (last[end - 1] === comma) chunks[chunks.length - 1] = last.subarray(0, trimmedEnd(last, end - 1));
 }
 
-function trimmedEnd(bytes: Buffer, end: number): number {
+/** Returns the position after the last character before `end` that isn't white space. */
+export function trimmedEnd(bytes: Buffer, end: number): number {
   let position = end;
   while (position > 0 && isSpace(bytes[position - 1])) position -= 1;
   return position;

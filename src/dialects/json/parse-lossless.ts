@@ -4,6 +4,8 @@
  * This parser takes a tenth of that, and it limits the depth and the number of values.
  */
 
+import { characters } from '../../core/json/characters.ts';
+
 /** A number that JSON.stringify writes with its original text. */
 interface RawJson {
   readonly rawJSON: string;
@@ -36,14 +38,7 @@ export function parseLossless(text: string): unknown {
   }
 }
 
-const space = 0x20;
-const quote = 0x22;
-const comma = 0x2c;
-const colon = 0x3a;
-const openBracket = 0x5b;
-const closeBracket = 0x5d;
-const openBrace = 0x7b;
-const closeBrace = 0x7d;
+const { quote, comma, colon, openBracket, backslash, closeBracket, openBrace, closeBrace } = characters;
 
 function createReader(text: string): { readWhole(): unknown } {
   const number = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
@@ -57,7 +52,7 @@ function createReader(text: string): { readWhole(): unknown } {
   /** Skips white space and returns the character code at the new position. */
   const next = (): number => {
     let code = text.charCodeAt(at);
-    while (code === space || code === 0x0a || code === 0x0d || code === 0x09) {
+    while (code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09) {
       at += 1;
       code = text.charCodeAt(at);
     }
@@ -131,7 +126,7 @@ function createReader(text: string): { readWhole(): unknown } {
 
   const isEscaped = (position: number): boolean => {
     let first = position;
-    while (text.charCodeAt(first - 1) === 0x5c) first -= 1;
+    while (text.charCodeAt(first - 1) === backslash) first -= 1;
     return (position - first) % 2 === 1;
   };
 

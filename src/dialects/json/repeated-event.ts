@@ -8,14 +8,7 @@
  */
 import { asString, parseJson } from '../../core/json/narrow.ts';
 
-export interface RepeatedEvent {
-  /** Returns the event's text if nothing else differs from the example, or else null. */
-  read(data: string): string | null;
-  /** Makes this event the new example. `text` is the text that the caller has parsed from it. */
-  learn(data: string, text: string): void;
-}
-
-export interface RepeatedEventOptions {
+interface RepeatedEventOptions {
   readonly member: string;
   /** Parses the data of an event and returns its text, or null if the event means something else. */
   readonly readText: (data: string) => string | null;
@@ -32,7 +25,7 @@ const maxExamples = 8;
 /** Checking that an example of 16 MB is safe takes half a second, which is more than it would save. */
 const maxExampleLength = 65_536;
 
-export function createRepeatedEvent({ member, readText }: RepeatedEventOptions): RepeatedEvent {
+export function createRepeatedEvent({ member, readText }: RepeatedEventOptions) {
   const key = `${JSON.stringify(member)}:`;
   let examples = 0;
   let before = '';
@@ -40,14 +33,16 @@ export function createRepeatedEvent({ member, readText }: RepeatedEventOptions):
   let after = '';
 
   return {
-    read(data) {
+    /** Returns the event's text if nothing else differs from the example, or else null. */
+    read(data: string): string | null {
       const end = data.length - after.length;
       // Slicing and comparing takes a third less time than `startsWith` (measured).
       if (before === '' || end < before.length || data.slice(0, before.length) !== before || data.slice(end) !== after) return null;
       const literal = data.slice(before.length, end);
       return isPlain.test(literal) ? literal : asString(parseJson(`"${literal}"`));
     },
-    learn(data, text) {
+    /** Makes this event the new example. `text` is the text that the caller has parsed from it. */
+    learn(data: string, text: string): void {
       if (examples === maxExamples || data.length > maxExampleLength) return;
       examples += 1;
       const start = data.indexOf(`${key}${JSON.stringify(text)}`) + key.length;

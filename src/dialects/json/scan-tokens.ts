@@ -8,20 +8,16 @@ import { skipString } from '../../core/json/syntax.ts';
 
 const { backslash, colon, quote } = characters;
 
-export interface JsonTokens {
-  /** The number of fields in all objects. It's higher than after parsing if a key is repeated. */
-  readonly memberCount: number;
-  /**
-   * All numbers with at least `longNumberLength` characters, exactly as they're written. If JavaScript would round a
-   * number, the list also contains the rounded value.
-   */
-  readonly longNumbers: readonly string[];
-}
-
 const longNumberLength = 12;
 
-/** Calls `onString` with the position of each string, including keys. Only pass text whose syntax has been checked. */
-export function scanTokens(json: Buffer, onString?: (string: Span) => void): JsonTokens {
+/**
+ * Calls `onString` with the position of each string, including keys. Only pass text whose syntax has been checked.
+ *
+ * `memberCount` is the number of fields in all objects, which is higher than after parsing if a key is repeated.
+ * `longNumbers` are all numbers with at least `longNumberLength` characters, exactly as they're written. If JavaScript
+ * would round a number, the list also contains the rounded value.
+ */
+export function scanTokens(json: Buffer, onString?: (string: Span) => void): { memberCount: number; longNumbers: string[] } {
   const longNumbers: string[] = [];
   let memberCount = 0;
   for (let at = 0; at < json.length; ) {

@@ -1,4 +1,4 @@
-/** Strict readers for converting responses. They reject unknown fields instead of dropping them. */
+/** Strict readers for translating bodies. They reject what they don't know instead of dropping it. */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { isLosslessObject } from './lossless-json.ts';

@@ -14,14 +14,6 @@ export type Piece =
   | { readonly kind: 'bytes'; readonly bytes: Buffer }
   | { readonly kind: 'field'; readonly name: string; readonly head: Buffer; readonly value: Buffer };
 
-export interface PartScanner {
-  /** Takes the next chunk of the body. Returns the pieces that it completes. */
-  push(chunk: Buffer): Piece[];
-  /** Throws if the body ended before its last boundary. */
-  end(): void;
-  countImages(): number;
-}
-
 const maxHeadBytes = 16 * 1024;
 const maxFieldBytes = 1024 * 1024;
 const carriageReturn = 0x0d;
@@ -41,7 +33,7 @@ export interface PartTexts {
  * parts pass through as bytes. If `collected` is given, all text has to be checked, so only the files in
  * `collected.fileNames` pass through and everything else becomes a field.
  */
-export function createPartScanner(boundary: string, fieldNames: ReadonlySet<string>, collected: PartTexts | null = null): PartScanner {
+export function createPartScanner(boundary: string, fieldNames: ReadonlySet<string>, collected: PartTexts | null = null) {
   const delimiter = Buffer.from(`\r\n--${boundary}`, 'latin1');
   const marker = delimiter.subarray(2);
   /**
@@ -143,13 +135,15 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
 
   const readers = { head: readHead, content: readContent, end: readEnd };
   return {
-    push(chunk) {
+    /** Takes the next chunk of the body. Returns the pieces that it completes. */
+    push(chunk: Buffer): Piece[] {
       pending = pending.length === 0 ? chunk : Buffer.concat([pending, chunk]);
       const pieces: Piece[] = [];
       for (let read = readers[state](); read !== null; read = readers[state]()) pieces.push(...read);
       return pieces;
     },
-    end() {
+    /** Throws if the body ended before its last boundary. */
+    end(): void {
       if (state !== 'end') throw malformed('it ends before its last boundary');
     },
     countImages: () => images,
@@ -168,14 +162,8 @@ function countStart(bytes: Buffer, text: Buffer): number {
   return 0;
 }
 
-interface PartHead {
-  readonly name: string;
-  readonly isFile: boolean;
-  /** Header values that content rules have to check, i.e. the file name and every header that isn't ordinary. */
-  readonly texts: readonly string[];
-}
-
-function parseHead(head: string): PartHead {
+/** `texts` are the values that content rules have to check, i.e. the file name and every header that isn't ordinary. */
+function parseHead(head: string): { name: string; isFile: boolean; texts: string[] } {
   const headers = head.split('\r\n').map((line) => /^([A-Za-z0-9-]+):[ \t]*(.*)$/.exec(line));
   const valuesOf = (name: string): string[] => headers.flatMap((header) => (header?.[1]?.toLowerCase() === name ? (header[2] ?? '') : []));
   if (headers.includes(null)) throw malformed('a header of a part cannot be read');

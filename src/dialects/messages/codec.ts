@@ -1,6 +1,5 @@
 /** The codec for Anthropic messages (docs/vendors.md). */
 
-import { gatewayError } from '../../core/errors.ts';
 import { asCount, asObject, asString, isObject, parseJson } from '../../core/json/narrow.ts';
 import { type BodySpans, setMember } from '../../core/json/spans.ts';
 import type { Tokens } from '../../core/pricing.ts';
@@ -9,7 +8,7 @@ import { type BillingReport, readBillingReport } from '../contract/billing-repor
 import type { RequestSummary, ResponseSummary, RouteCodec, StreamReader } from '../contract/route-codec.ts';
 import { parseMessagesUsage } from '../contract/token-usage.ts';
 import { readVendorError, type VendorErrorBody } from '../contract/vendor-error.ts';
-import { billedKeys, parseOutputLimit, parseStream, parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
+import { billedKeys, parseOutputLimit, parseStream, parseStringMember, rejectBody, rejectDuplicateKeys } from '../json/body-members.ts';
 import { appendBounded } from '../json/bounded-text.ts';
 import { countGeneratedText } from '../json/generated-text.ts';
 import { toJsonText } from '../json/json-text.ts';
@@ -34,29 +33,30 @@ export const messages: RouteCodec = {
 
 /** The error messages match those of the vendor's API, because SDKs show them to users. */
 function parseRequest(body: Buffer, spans: BodySpans): RequestSummary {
-  const refuse = (message: string): never => {
-    throw gatewayError('bad_json', { message });
-  };
   rejectDuplicateKeys(spans, keys);
   const { members } = spans;
-  const model = members.get('model');
-  if (model && model.kind !== 'string') refuse('model: Input should be a valid string');
+  const model = parseModel(body, spans);
   const stream = parseStream(spans, 'stream: Input should be a valid boolean');
   const maxTokens = members.get('max_tokens');
-  if (!maxTokens) refuse('max_tokens: Field required');
-  if (maxTokens?.kind !== 'number') refuse('max_tokens: Input should be a valid integer');
-  const list = members.get('messages');
-  if (!list) refuse('messages: Field required');
-  if (list?.kind !== 'array') refuse('messages: Input should be a valid list');
+  if (!maxTokens) rejectBody('max_tokens: Field required');
+  if (maxTokens.kind !== 'number') rejectBody('max_tokens: Input should be a valid integer');
+  requireMessages(spans);
   const metadata = members.get('metadata');
   const user =
     metadata?.kind === 'object' ? asObject(parseJson(body.toString('utf8', metadata.value.start, metadata.value.end))).user_id : null;
-  return {
-    model: parseStringMember(body, model) || null,
-    stream,
-    maxOutputTokens: parseOutputLimit(body, spans, limits),
-    user: asString(user),
-  };
+  return { model, stream, maxOutputTokens: parseOutputLimit(body, spans, limits), user: asString(user) };
+}
+
+export function parseModel(body: Buffer, { members }: BodySpans): string | null {
+  const model = members.get('model');
+  if (model && model.kind !== 'string') rejectBody('model: Input should be a valid string');
+  return parseStringMember(body, model) || null;
+}
+
+export function requireMessages({ members }: BodySpans): void {
+  const list = members.get('messages');
+  if (!list) rejectBody('messages: Field required');
+  if (list.kind !== 'array') rejectBody('messages: Input should be a valid list');
 }
 
 function parseResponse(bytes: Buffer): ResponseSummary | null {

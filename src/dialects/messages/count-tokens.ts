@@ -1,28 +1,20 @@
 /** The codec for `POST /messages/count_tokens`. The result is an estimate if a vendor doesn't have this route. */
-import { gatewayError } from '../../core/errors.ts';
 import { asCount, asObject, asString, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
 import type { BodySpans } from '../../core/json/spans.ts';
 import { noTokens } from '../../core/pricing.ts';
 import type { RequestSummary, ResponseSummary, RouteCodec } from '../contract/route-codec.ts';
 import { estimateDocumentTokens, estimateTokens, tokensPerImage } from '../contract/token-usage.ts';
-import { parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
-import { messages } from './codec.ts';
+import { rejectDuplicateKeys } from '../json/body-members.ts';
+import { messages, parseModel, requireMessages } from './codec.ts';
 
 export const countTokens: RouteCodec = { ...messages, path: '/messages/count_tokens', parseRequest, parseResponse };
 
 /** Parses the body of a request to count tokens. It's a messages request that has no `max_tokens` and never streams. */
 function parseRequest(body: Buffer, spans: BodySpans): RequestSummary {
-  const refuse = (message: string): never => {
-    throw gatewayError('bad_json', { message });
-  };
   rejectDuplicateKeys(spans, ['model', 'messages', 'system', 'tools']);
-  const { members } = spans;
-  const model = members.get('model');
-  if (model && model.kind !== 'string') refuse('model: Input should be a valid string');
-  const list = members.get('messages');
-  if (!list) refuse('messages: Field required');
-  if (list?.kind !== 'array') refuse('messages: Input should be a valid list');
-  return { model: parseStringMember(body, model) || null, stream: false, maxOutputTokens: null, user: null };
+  const model = parseModel(body, spans);
+  requireMessages(spans);
+  return { model, stream: false, maxOutputTokens: null, user: null };
 }
 
 function parseResponse(bytes: Buffer): ResponseSummary | null {

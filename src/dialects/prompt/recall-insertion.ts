@@ -36,16 +36,13 @@ export function findRecallInsertion(dialect: Dialect, body: Buffer, spans: BodyS
   return isText ? { userText, insert: (block) => [...addToSystem(body, spans, block)] } : null;
 }
 
-interface ScannedMessages {
-  /** The offset of the first message after the leading system and developer messages. */
-  readonly afterSystem: number;
-  /** The newest user messages, in chronological order. */
-  readonly users: readonly Span[];
-}
-
 const roleKey: ReadonlySet<string> = new Set(['role']);
 
-function scanMessages(body: Buffer, list: Span): ScannedMessages {
+/**
+ * Returns the offset of the first message after the leading system and developer messages, and the newest user messages
+ * in chronological order.
+ */
+function scanMessages(body: Buffer, list: Span): { afterSystem: number; users: Span[] } {
   let afterSystem: number | null = null;
   const users: Span[] = [];
   for (const { kind, value } of scanElements(body, list.start)) {

@@ -6,7 +6,9 @@
  * JSON strings are escaped, so `"image"` with its quotes can't occur in the text of a message.
  */
 import type { BodySpans, Member } from '../../core/json/spans.ts';
+import { skipSpace } from '../../core/json/syntax.ts';
 import { knownRegionsOf, unknownPieces } from '../json/known-regions.ts';
+import { trimmedEnd } from '../json/parameter-digest.ts';
 
 export interface RequestFeatures {
   /** The size of the messages and the system prompt, including JSON syntax and the base64 of images. */
@@ -71,7 +73,7 @@ function hasElements(body: Buffer, member: Member | undefined): boolean {
  * text.
  */
 function countValues(bytes: Buffer, quoted: string): number {
-  return countMatches(bytes, quoted, (at) => bytes[skipSpace(bytes, at - 1, -1)] === colon);
+  return countMatches(bytes, quoted, (at) => bytes[trimmedEnd(bytes, at) - 1] === colon);
 }
 
 /** Counts how often `quoted`, a string in quotes, is followed by a colon, i.e. is used as a key. */
@@ -89,14 +91,4 @@ function countMatches(bytes: Buffer, text: string, matches: (at: number) => bool
     at = bytes.indexOf(text, at + text.length);
   }
   return count;
-}
-
-function skipSpace(bytes: Buffer, from: number, step: 1 | -1 = 1): number {
-  let at = from;
-  while (isSpace(bytes[at])) at += step;
-  return at;
-}
-
-function isSpace(byte: number | undefined): boolean {
-  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 }

@@ -6,9 +6,9 @@
  * them and only if the value has the right form. If we were less strict, a caller could hide text in them.
  */
 import type { TextRoute } from '../../core/call.ts';
-import { gatewayError } from '../../core/errors.ts';
 import { asObject, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
 import { factsOf } from '../json/body-facts.ts';
+import { rejectBody } from '../json/body-members.ts';
 import { scanTokens } from '../json/scan-tokens.ts';
 import { unsealReasoning } from '../json/sealed-reasoning.ts';
 
@@ -31,8 +31,7 @@ export function readRequestTexts(body: Buffer): readonly string[] {
   if (known) return known;
   const { memberCount, longNumbers } = scanTokens(body);
   const read = extractTexts([parseJson(body.toString('utf8'))], { isRequest: true });
-  if (read.memberCount !== memberCount)
-    throw gatewayError('bad_json', { message: 'duplicate key: the same key appears twice in an object of the body' });
+  if (read.memberCount !== memberCount) rejectBody('duplicate key: the same key appears twice in an object of the body');
   return [...read.texts, ...longNumbers];
 }
 

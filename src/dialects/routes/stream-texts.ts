@@ -8,12 +8,7 @@ import type { SseEvent } from '../../core/sse.ts';
 import { appendBounded } from '../json/bounded-text.ts';
 import { extractResponseTexts } from './rule-texts.ts';
 
-export interface StreamTexts {
-  add(event: SseEvent): void;
-  texts(): string[];
-}
-
-export function createStreamTexts(route: TextRoute): StreamTexts {
+export function createStreamTexts(route: TextRoute) {
   const byKey = new Map<string, string>();
   const add = (key: string, text: unknown): void => {
     if (typeof text === 'string' && text !== '') byKey.set(key, appendBounded(byKey.get(key) ?? '', text));
@@ -63,12 +58,12 @@ export function createStreamTexts(route: TextRoute): StreamTexts {
   };
 
   return {
-    add({ data }) {
+    add({ data }: SseEvent): void {
       const event = asObject(parseJson(data));
       if (route === 'chat') addChat(event);
       else if (route === 'messages') addMessages(event);
       else if (route === 'responses') addResponses(event);
     },
-    texts: () => [...byKey.values()],
+    texts: (): string[] => [...byKey.values()],
   };
 }

@@ -6,16 +6,7 @@ import type { JsonObject } from '../../core/json/narrow.ts';
 import { formatEvent } from '../../core/sse.ts';
 import type { StreamedCall, ToolCallDelta } from '../chat/tool-calls.ts';
 import type { ReasoningPart } from './chat-reasoning.ts';
-import { createToolId } from './tool-ids.ts';
-
-export interface BlockQueue {
-  addText(text: string): void;
-  addReasoning(part: ReasoningPart): void;
-  addCall(delta: ToolCallDelta): void;
-  drainReady(): string;
-  /** Closes all remaining blocks and returns their events. Call this once the response is complete. */
-  drainAll(): string;
-}
+import { createToolId } from './ids.ts';
 
 type Content =
   | { readonly kind: 'text' }
@@ -42,7 +33,7 @@ interface Block {
 }
 
 /** Tool calls without an id get one that's derived from the response's id, which `getResponseId` returns. */
-export function createBlockQueue(getResponseId: () => string): BlockQueue {
+export function createBlockQueue(getResponseId: () => string) {
   /** Blocks that haven't ended yet form a linked list from `first` to `last`. */
   let first: Block | null = null;
   let last: Block | null = null;
@@ -108,12 +99,12 @@ export function createBlockQueue(getResponseId: () => string): BlockQueue {
   };
 
   return {
-    addText(text) {
+    addText(text: string): void {
       if (text === '') return;
       if (last?.content.kind === 'text') last.unsent += text;
       else append({ kind: 'text' }, text);
     },
-    addReasoning(part) {
+    addReasoning(part: ReasoningPart): void {
       if (part.kind === 'encrypted') {
         append(part, '');
         return;
@@ -129,12 +120,13 @@ export function createBlockQueue(getResponseId: () => string): BlockQueue {
       content.streamed = isWhole ? '' : content.streamed + text;
       content.signature = signature;
     },
-    addCall({ call, argumentText }) {
+    addCall({ call, argumentText }: ToolCallDelta): void {
       const known = tools.get(call);
       if (known) known.unsent += argumentText;
       else tools.set(call, append({ kind: 'tool', call }, argumentText));
     },
     drainReady: () => drain(false),
+    /** Closes all remaining blocks and returns their events. Call this once the response is complete. */
     drainAll: () => drain(true),
   };
 }

@@ -1,25 +1,14 @@
 import { asArray, asCount, asObject, asString, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
 import type { Tokens } from '../../core/pricing.ts';
 import { parseChatUsage } from '../contract/token-usage.ts';
-import { type StreamSource, unnamedProblem } from './stream.ts';
+import { unnamedProblem, type VendorEvent } from './stream.ts';
 
-export interface ChatPart {
+interface ChatPart {
   readonly chunk: JsonObject;
   readonly delta: JsonObject;
 }
 
-/** Everything that the vendor has told us about the end of the response so far. */
-export interface ChatEnd {
-  readonly finishReason: string | null;
-  readonly tokens: Tokens | null;
-  readonly reasoningTokens: number;
-}
-
-export interface ChatSource extends StreamSource<ChatPart> {
-  end(): ChatEnd;
-}
-
-export function createChatSource(): ChatSource {
+export function createChatSource() {
   let finishReason: string | null = null;
   let tokens: Tokens | null = null;
   let reasoningTokens = 0;
@@ -30,7 +19,7 @@ export function createChatSource(): ChatSource {
   };
 
   return {
-    read(data) {
+    read(data: string): VendorEvent<ChatPart> {
       if (data === '') return { kind: 'keep-alive' };
       if (data === '[DONE]') return { kind: 'end' };
       const chunk = parseJson(data);
@@ -48,6 +37,7 @@ export function createChatSource(): ChatSource {
       return { kind: 'part', chunk, delta: asObject(choice.delta) };
     },
     isComplete: () => finishReason !== null,
+    /** Returns everything that the vendor has told us about the end of the response so far. */
     end: () => ({ finishReason, tokens, reasoningTokens }),
   };
 }

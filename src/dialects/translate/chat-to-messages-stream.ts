@@ -14,10 +14,9 @@ import { readReasoning } from './chat-reasoning.ts';
 import { createChatSource } from './chat-source.ts';
 import { getResponseText } from './chat-text.ts';
 import type { ThinkingOptions } from './chat-to-messages.ts';
-import { toResponseId } from './response-ids.ts';
+import { type ResponseIdentity, toResponseId } from './ids.ts';
 import { toMessagesUsage, toStopReason } from './stop-reasons.ts';
 import { createStreamTranslator, type StreamTranslator } from './stream.ts';
-import type { ResponseIdentity } from './tool-ids.ts';
 
 export function createStreamToMessages(identity: ResponseIdentity, { hidesThinking = false }: ThinkingOptions = {}): StreamTranslator {
   let { id } = identity;

@@ -13,13 +13,12 @@ import { readReasoning, toThinkingBlocks } from './chat-reasoning.ts';
 import { getResponseText } from './chat-text.ts';
 import { type ToolSettings, toToolSettings } from './chat-tools.ts';
 import { type MessagesTurn, parseToolInput, toMessagesTurns } from './chat-turns.ts';
+import { createToolId, type ResponseIdentity, toResponseId } from './ids.ts';
 import { chatToMessages } from './member-rules.ts';
 import { readRequestedReasoning, toThinking } from './reasoning.ts';
 import { applyRules, createChanges, type RequestChanges } from './request-changes.ts';
-import { toResponseId } from './response-ids.ts';
 import { toMessagesUsage, toStopReason } from './stop-reasons.ts';
 import type { MessagesTarget } from './targets.ts';
-import { createToolId, type ResponseIdentity } from './tool-ids.ts';
 
 /**
  * Records every field that's dropped or adjusted in `changes`. Throws UntranslatableError if the messages dialect can't

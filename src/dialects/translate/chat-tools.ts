@@ -2,6 +2,7 @@
 import { asString, type JsonObject } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { asLosslessObject, asNonEmptyString, isLosslessObject, omitNullish } from '../json/lossless-json.ts';
+import { expectArray } from '../json/strict-json.ts';
 import type { MessagesTurn } from './chat-turns.ts';
 import { jsonAnswerToolName } from './json-answer-tool.ts';
 import { getCacheControl } from './media.ts';
@@ -15,7 +16,7 @@ export interface ToolSettings {
 }
 
 export function toToolSettings(body: JsonObject, turns: readonly MessagesTurn[], supportsSchema: boolean): ToolSettings {
-  const declared = toTools(body.tools, supportsSchema);
+  const declared = expectArray(body.tools, 'tools').map((tool) => toTool(asLosslessObject(tool), supportsSchema));
   // The vendor needs the definitions of all tools that the conversation has used, even if the model can't call any of
   // them now.
   const tools = declared.length > 0 ? declared : toolsFromHistory(turns);
@@ -33,12 +34,6 @@ export function toToolSettings(body: JsonObject, turns: readonly MessagesTurn[],
     toolChoice: { ...(mayCallOthers ? { type: 'any' } : { type: 'tool', name: jsonAnswerToolName }), disable_parallel_tool_use: true },
     format: null,
   };
-}
-
-function toTools(tools: unknown, supportsSchema: boolean): JsonObject[] {
-  if (tools === undefined || tools === null) return [];
-  if (!Array.isArray(tools)) return rejectUntranslatable('tools is not a list');
-  return tools.map((tool: unknown) => toTool(asLosslessObject(tool), supportsSchema));
 }
 
 function toTool(tool: JsonObject, supportsSchema: boolean): JsonObject {

@@ -6,9 +6,10 @@ import { asString, type JsonObject } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { asLosslessObject, asNonEmptyString, isLosslessObject } from '../json/lossless-json.ts';
 import { parseLossless } from '../json/parse-lossless.ts';
+import { expectArray } from '../json/strict-json.ts';
 import { readReasoning, signedParts, toThinkingBlocks } from './chat-reasoning.ts';
+import { createToolIds, type ToolIds } from './ids.ts';
 import { getCacheControl, toDocumentBlock, toImageBlock } from './media.ts';
-import { createToolIds, type ToolIds } from './tool-ids.ts';
 
 export interface MessagesTurn {
   readonly role: 'user' | 'assistant';
@@ -112,12 +113,11 @@ function toAssistantBlocks(message: JsonObject, ids: ToolIds): JsonObject[] {
   if (isLosslessObject(message.function_call)) rejectUntranslatable('function_call cannot be expressed in the messages dialect');
   if (isLosslessObject(message.audio)) rejectUntranslatable('audio of the assistant cannot be expressed in the messages dialect');
   const refusal = asNonEmptyString(message.refusal);
-  const calls = message.tool_calls ?? [];
-  if (!Array.isArray(calls)) rejectUntranslatable('tool_calls is not a list');
+  const calls = expectArray(message.tool_calls, 'tool_calls');
   const blocks = [
     ...toBlocks(thinkingOmitted(message.content), assistantBlock),
     ...toBlocks(refusal, textBlock),
-    ...calls.map((call: unknown) => toToolUse(asLosslessObject(call), ids)),
+    ...calls.map((call) => toToolUse(asLosslessObject(call), ids)),
   ];
   // A message with nothing but thinking isn't valid, so drop it.
   return blocks.length === 0 ? [] : [...toThinkingBlocks(signedParts(readReasoning(message))), ...blocks];

@@ -2,10 +2,9 @@
  * Translates OpenAI's legacy completions to chat completions and back. The prompt becomes the user's message, and all
  * fields that exist in both formats are forwarded. If chat can't express something, the request is rejected.
  */
-import { gatewayError } from '../../core/errors.ts';
 import { asArray, asObject, asString, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
 import { createSseParser, formatEvent, type SseEvent } from '../../core/sse.ts';
-import { rejectDuplicateKeys, scanJson } from '../json/body-members.ts';
+import { rejectBody, rejectDuplicateKeys, scanJson } from '../json/body-members.ts';
 import { asNumber, isLosslessObject, omitNullish } from '../json/lossless-json.ts';
 import { parseLossless } from '../json/parse-lossless.ts';
 
@@ -16,20 +15,17 @@ const readKeys = ['model', 'prompt', 'stream', 'max_tokens', 'n', 'user'];
 export function completionToChat(body: Buffer): Buffer {
   // Scan the body first, so that syntax errors look the same on all routes.
   rejectDuplicateKeys(scanJson(body, new Set(readKeys)), readKeys);
-  return toChatRequest(body);
-}
-
-function toChatRequest(body: Buffer): Buffer {
   const parsed = parseLossless(body.toString('utf8'));
-  if (!isLosslessObject(parsed)) refuse('the body is nested too deeply, or has too many values');
+  if (!isLosslessObject(parsed)) rejectBody('the body is nested too deeply, or has too many values');
   // Drop fields that vendors reject in a chat completion even if their value has no effect.
   const { prompt, suffix, echo, logprobs, best_of: bestOf, ...shared } = omitNullish(parsed);
-  if (suffix !== undefined && suffix !== '') refuse('suffix: is not supported, because the completion is made by a chat model');
-  if (echo !== undefined && echo !== false) refuse('echo: is not supported, because the completion is made by a chat model');
-  if (logprobs !== undefined) refuse('logprobs: is not supported, because the completion is made by a chat model');
-  if (bestOf !== undefined && asNumber(bestOf) !== (asNumber(shared.n) ?? 1)) refuse('best_of: is not supported; ask for n completions');
+  if (suffix !== undefined && suffix !== '') rejectBody('suffix: is not supported, because the completion is made by a chat model');
+  if (echo !== undefined && echo !== false) rejectBody('echo: is not supported, because the completion is made by a chat model');
+  if (logprobs !== undefined) rejectBody('logprobs: is not supported, because the completion is made by a chat model');
+  if (bestOf !== undefined && asNumber(bestOf) !== (asNumber(shared.n) ?? 1))
+    rejectBody('best_of: is not supported; ask for n completions');
   const content = Array.isArray(prompt) && prompt.length === 1 ? prompt[0] : prompt;
-  if (typeof content !== 'string') refuse('prompt: must be a string, or a list of one string');
+  if (typeof content !== 'string') rejectBody('prompt: must be a string, or a list of one string');
   return Buffer.from(JSON.stringify({ ...shared, messages: [{ role: 'user', content }] }));
 }
 
@@ -75,8 +71,4 @@ function toCompletion(response: JsonObject, textIn: 'message' | 'delta'): JsonOb
 /** Legacy completions have no tools, so a finish reason about a tool call becomes `stop`. */
 function toFinishReason(reason: unknown): unknown {
   return reason === 'tool_calls' || reason === 'function_call' ? 'stop' : reason;
-}
-
-function refuse(message: string): never {
-  throw gatewayError('bad_json', { message });
 }

@@ -20,14 +20,6 @@ export interface BlockWriter {
   endTool(position: number): string;
 }
 
-export interface BlockReader {
-  /** Adds a whole block that was parsed by `parseLossless`. */
-  addBlock(block: JsonObject): string;
-  addPart(part: MessagesPart): string;
-  end(): string;
-  toolCount(): number;
-}
-
 type OpenBlock =
   | { readonly kind: 'thinking'; readonly block: JsonObject; thinking: string; signature: string }
   | {
@@ -39,7 +31,7 @@ type OpenBlock =
       hasDeltas: boolean;
     };
 
-export function createBlockReader(writer: BlockWriter): BlockReader {
+export function createBlockReader(writer: BlockWriter) {
   const open = new Map<unknown, OpenBlock>();
   let toolCount = 0;
 
@@ -114,8 +106,9 @@ export function createBlockReader(writer: BlockWriter): BlockReader {
   };
 
   return {
-    addBlock: (block) => start(null, block, () => block.input) + end(null),
-    addPart({ event, data }) {
+    /** Adds a whole block that was parsed by `parseLossless`. */
+    addBlock: (block: JsonObject): string => start(null, block, () => block.input) + end(null),
+    addPart({ event, data }: MessagesPart): string {
       switch (event.type) {
         case 'content_block_start':
           return start(event.index, asObject(event.content_block), () => readToolInput(data));
@@ -127,7 +120,7 @@ export function createBlockReader(writer: BlockWriter): BlockReader {
           return '';
       }
     },
-    end: () => [...open.keys()].map(end).join(''),
+    end: (): string => [...open.keys()].map(end).join(''),
     toolCount: () => toolCount,
   };
 }

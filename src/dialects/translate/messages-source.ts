@@ -1,7 +1,7 @@
 import { asCount, asObject, asString, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
 import type { Tokens } from '../../core/pricing.ts';
 import { parseMessagesUsage } from '../contract/token-usage.ts';
-import { type StreamSource, unnamedProblem } from './stream.ts';
+import { unnamedProblem, type VendorEvent } from './stream.ts';
 
 export interface MessagesPart {
   readonly event: JsonObject;
@@ -9,18 +9,7 @@ export interface MessagesPart {
   readonly data: string;
 }
 
-/** Everything that the vendor has told us about the end of the response so far. */
-export interface MessagesEnd {
-  readonly stopReason: unknown;
-  readonly tokens: Tokens | null;
-  readonly thinkingTokens: number;
-}
-
-export interface MessagesSource extends StreamSource<MessagesPart> {
-  end(): MessagesEnd;
-}
-
-export function createMessagesSource(): MessagesSource {
+export function createMessagesSource() {
   let stopReason: unknown = null;
   let tokens: Tokens | null = null;
   let thinkingTokens = 0;
@@ -31,7 +20,7 @@ export function createMessagesSource(): MessagesSource {
   };
 
   return {
-    read(data) {
+    read(data: string): VendorEvent<MessagesPart> {
       const event = data === '' ? null : parseJson(data);
       if (!isObject(event)) return { kind: 'ignored' };
       switch (event.type) {
@@ -58,6 +47,7 @@ export function createMessagesSource(): MessagesSource {
       }
     },
     isComplete: () => false,
+    /** Returns everything that the vendor has told us about the end of the response so far. */
     end: () => ({ stopReason, tokens, thinkingTokens }),
   };
 }

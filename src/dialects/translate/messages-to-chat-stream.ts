@@ -2,12 +2,11 @@ import { asObject, type JsonObject } from '../../core/json/narrow.ts';
 import { formatEvent } from '../../core/sse.ts';
 import { asNonEmptyString } from '../json/lossless-json.ts';
 import { readThinkingBlock, toReasoningDetail } from './chat-reasoning.ts';
+import { createToolId, type ResponseIdentity, toResponseId } from './ids.ts';
 import { createBlockReader } from './messages-blocks.ts';
 import { createMessagesSource } from './messages-source.ts';
-import { toResponseId } from './response-ids.ts';
 import { toChatUsage, toFinishReason } from './stop-reasons.ts';
 import { createStreamTranslator, keepAliveComment, type StreamTranslator } from './stream.ts';
-import { createToolId, type ResponseIdentity } from './tool-ids.ts';
 
 export function createStreamToChat(identity: ResponseIdentity & { readonly createdSeconds: number }): StreamTranslator {
   let { id, model } = identity;

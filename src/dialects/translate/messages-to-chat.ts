@@ -9,16 +9,15 @@ import { parseMessagesUsage } from '../contract/token-usage.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { asLosslessObject, asNonEmptyString, omitNullish, toPlainNumbers } from '../json/lossless-json.ts';
 import { readThinkingBlock, toReasoningMembers } from './chat-reasoning.ts';
+import { createToolId, type ResponseIdentity, toResponseId } from './ids.ts';
 import { jsonAnswerToolName } from './json-answer-tool.ts';
 import { messagesToChat } from './member-rules.ts';
 import { toChatTools } from './messages-tools.ts';
 import { toChatMessages } from './messages-turns.ts';
 import { toReasoningEffort } from './reasoning.ts';
 import { applyRules, createChanges } from './request-changes.ts';
-import { toResponseId } from './response-ids.ts';
 import { toChatUsage, toFinishReason } from './stop-reasons.ts';
 import type { ChatTarget } from './targets.ts';
-import { createToolId, type ResponseIdentity } from './tool-ids.ts';
 
 /**
  * Records every field that's dropped or adjusted in `changes`. Throws UntranslatableError if the chat dialect can't

@@ -1,10 +1,11 @@
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { asLosslessObject, asNonEmptyString, isLosslessObject, omitNullish } from '../json/lossless-json.ts';
+import { expectArray } from '../json/strict-json.ts';
 
 /** Returns the fields of the chat request that describe its tools and output format. */
 export function toChatTools(body: JsonObject): JsonObject {
-  const tools = toTools(body.tools);
+  const tools = expectArray(body.tools, 'tools').map((tool) => toTool(asLosslessObject(tool)));
   const choice = asLosslessObject(body.tool_choice);
   const isSingle = tools.length > 0 && choice.disable_parallel_tool_use === true;
   return omitNullish({
@@ -13,12 +14,6 @@ export function toChatTools(body: JsonObject): JsonObject {
     parallel_tool_calls: isSingle ? false : null,
     response_format: toResponseFormat(asLosslessObject(body.output_config).format ?? body.output_format),
   });
-}
-
-function toTools(tools: unknown): JsonObject[] {
-  if (tools === undefined || tools === null) return [];
-  if (!Array.isArray(tools)) return rejectUntranslatable('tools is not a list');
-  return tools.map((tool: unknown) => toTool(asLosslessObject(tool)));
 }
 
 function toTool({ type, name, description, input_schema: schema, strict }: JsonObject): JsonObject {

@@ -4,8 +4,8 @@ import { asString, type JsonObject } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { asNonEmptyString, isLosslessObject } from '../json/lossless-json.ts';
 import { type ReasoningPart, readThinkingBlock, reasoningText, toReasoningMembers } from './chat-reasoning.ts';
+import { createToolIds, type ToolIds } from './ids.ts';
 import { toDocumentParts, toImagePart } from './media.ts';
-import { createToolIds, type ToolIds } from './tool-ids.ts';
 
 /**
  * Returns the system prompt as one message, followed by the conversation. Thinking is converted to the form that the

@@ -32,6 +32,14 @@ export function toStopReason(finishReason: unknown, hasToolCalls: boolean): stri
   }
 }
 
+/** Maps a chat finish reason to the reason why a response of the responses route is incomplete. Null if it's complete. */
+export function toIncompleteReason(finishReason: unknown): IncompleteReason | null {
+  if (finishReason === 'length') return 'max_output_tokens';
+  return finishReason === 'content_filter' ? 'content_filter' : null;
+}
+
+export type IncompleteReason = 'max_output_tokens' | 'content_filter';
+
 /** Formats the usage of a chat response. In this dialect, prompt tokens include cache reads and writes. */
 export function toChatUsage({ input, cachedInput, cacheWrite, cacheWrite1h, output }: Tokens): JsonObject {
   const written = cacheWrite + cacheWrite1h;
@@ -53,5 +61,23 @@ export function toMessagesUsage(tokens: Tokens | null): JsonObject {
     cache_creation_input_tokens: (tokens?.cacheWrite ?? 0) + (tokens?.cacheWrite1h ?? 0),
     cache_read_input_tokens: tokens?.cachedInput ?? 0,
     output_tokens: tokens?.output ?? 0,
+  };
+}
+
+/**
+ * Formats the usage of a response on the responses route. Input tokens include those from the prompt cache, and output
+ * tokens include reasoning. Returns null if the vendor didn't report any usage.
+ */
+export function toResponsesUsage(tokens: Tokens | null, reasoningTokens: number): JsonObject | null {
+  if (tokens === null) return null;
+  const { input, cachedInput, cacheWrite, cacheWrite1h, output } = tokens;
+  const written = cacheWrite + cacheWrite1h;
+  const all = input + cachedInput + written;
+  return {
+    input_tokens: all,
+    input_tokens_details: { cached_tokens: cachedInput, cache_write_tokens: written },
+    output_tokens: output,
+    output_tokens_details: { reasoning_tokens: reasoningTokens },
+    total_tokens: all + output,
   };
 }

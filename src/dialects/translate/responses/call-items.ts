@@ -10,17 +10,6 @@ import { keepAliveComment } from '../stream.ts';
 import type { ItemPlace, OpenItem, OutputItems } from './output-items.ts';
 import { type CallerTool, parseCustomArguments } from './tools.ts';
 
-/** Each function returns the events that are ready to be sent. `position` counts the response's tool calls from 0. */
-export interface CallItems {
-  start(position: number, call: { readonly id: string; readonly name: string }): string;
-  add(position: number, argumentText: string): string;
-  end(position: number): string;
-  /** Ends every call whose arguments are complete. */
-  endWhole(): string;
-  endAll(): string;
-  open(): OpenItem[];
-}
-
 interface OpenCall extends ItemPlace {
   readonly callId: string;
   readonly isCustom: boolean;
@@ -29,7 +18,10 @@ interface OpenCall extends ItemPlace {
   readonly progress: ObjectText;
 }
 
-export function createCallItems(items: OutputItems, tools: ReadonlyMap<string, CallerTool>): CallItems {
+/**
+ * The functions return the events that are ready to be sent. `position` counts the response's tool calls from 0.
+ */
+export function createCallItems(items: OutputItems, tools: ReadonlyMap<string, CallerTool>) {
   const calls = new Map<number, OpenCall>();
   /** Calls that have received arguments since the last check for completeness. */
   const changed = new Set<number>();
@@ -54,7 +46,7 @@ export function createCallItems(items: OutputItems, tools: ReadonlyMap<string, C
   };
 
   return {
-    start(position, { id: callId, name: vendorName }) {
+    start(position: number, { id: callId, name: vendorName }: { readonly id: string; readonly name: string }): string {
       const { kind = 'function', name = vendorName, namespace = null } = tools.get(vendorName) ?? {};
       const isCustom = kind === 'custom';
       const names = { name, ...(namespace === null ? {} : { namespace }) };
@@ -63,7 +55,7 @@ export function createCallItems(items: OutputItems, tools: ReadonlyMap<string, C
       calls.set(position, call);
       return items.added(call.index, toItem(call, 'in_progress', ''));
     },
-    add(position, argumentText) {
+    add(position: number, argumentText: string): string {
       const call = calls.get(position);
       if (!call || argumentText === '') return '';
       call.arguments += argumentText;
@@ -73,13 +65,14 @@ export function createCallItems(items: OutputItems, tools: ReadonlyMap<string, C
       return items.event('response.function_call_arguments.delta', { item_id: call.id, output_index: call.index, delta: argumentText });
     },
     end,
-    endWhole() {
+    /** Ends every call whose arguments are complete. */
+    endWhole(): string {
       const whole = [...changed].filter((position) => calls.get(position)?.progress.isComplete());
       changed.clear();
       return whole.map(end).join('');
     },
     endAll: () => [...calls.keys()].map(end).join(''),
-    open: () => [...calls.values()].map((call) => [call.index, toItem(call, 'incomplete', call.arguments)]),
+    open: (): OpenItem[] => [...calls.values()].map((call) => [call.index, toItem(call, 'incomplete', call.arguments)]),
   };
 }
 

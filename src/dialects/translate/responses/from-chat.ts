@@ -5,12 +5,11 @@ import { asLosslessObject, asNonEmptyString, isLosslessObject, toPlainNumbers } 
 import { sealReasoning } from '../../json/sealed-reasoning.ts';
 import { countReasoning, createChatSource } from '../chat-source.ts';
 import { getContentText } from '../chat-text.ts';
+import { createToolId } from '../ids.ts';
+import { toIncompleteReason, toResponsesUsage } from '../stop-reasons.ts';
 import { createStreamTranslator, keepAliveComment } from '../stream.ts';
-import { createToolId } from '../tool-ids.ts';
 import type { RequestEcho } from './request.ts';
-import type { ResponsesTranslator } from './translator.ts';
-import { toResponsesUsage } from './usage.ts';
-import { createResponsesWriter, type IncompleteReason, type ResponsesIdentity, type ResponsesWriter } from './writer.ts';
+import { createResponsesWriter, type ResponsesIdentity, type ResponsesWriter } from './writer.ts';
 
 /** Converts a chat response that was parsed by `parseLossless`. Returns null if `answer` isn't one. */
 export function chatToResponse(answer: JsonObject, identity: ResponsesIdentity, echo: RequestEcho): JsonObject | null {
@@ -38,37 +37,22 @@ export function chatToResponse(answer: JsonObject, identity: ResponsesIdentity, 
   return writer.response();
 }
 
-function toIncompleteReason(finishReason: unknown): IncompleteReason | null {
-  if (finishReason === 'length') return 'max_output_tokens';
-  return finishReason === 'content_filter' ? 'content_filter' : null;
-}
-
 /**
  * Ends the reasoning, if there was any. The vendor may have encrypted it, so an item is written even if there's no
  * text.
  */
-function endReasoning(writer: ResponsesWriter, reasoning: Reasoning): string {
+function endReasoning(writer: ResponsesWriter, reasoning: ReturnType<typeof createReasoning>): string {
   const sealed = reasoning.seal(writer.isReasoning());
   return sealed === null ? '' : writer.endReasoning(sealed);
 }
 
-interface Reasoning {
-  add(delta: JsonObject): string;
-  /**
-   * Seals all reasoning since the last call, so that the caller can send it back to the vendor. Returns null if there
-   * hasn't been any. Text is sealed even if the vendor doesn't need anything back. Without the seal, a vendor that has
-   * the responses route would receive the item later and reject it, because it didn't create it.
-   */
-  seal(hasText: boolean): string | null;
-}
-
-function createReasoning(): Reasoning {
+function createReasoning() {
   let content = '';
   /** All of the reasoning text so far. It can come from several fields, depending on the vendor. */
   let text = '';
   let details: JsonObject[] = [];
   return {
-    add(delta) {
+    add(delta: JsonObject): string {
       const reasoningContent = asString(delta.reasoning_content) ?? '';
       content += reasoningContent;
       const added = asArray(delta.reasoning_details).map(asLosslessObject);
@@ -83,7 +67,12 @@ function createReasoning(): Reasoning {
       text += more;
       return more;
     },
-    seal(hasText) {
+    /**
+     * Seals all reasoning since the last call, so that the caller can send it back to the vendor. Returns null if there
+     * hasn't been any. Text is sealed even if the vendor doesn't need anything back. Without the seal, a vendor that has
+     * the responses route would receive the item later and reject it, because it didn't create it.
+     */
+    seal(hasText: boolean): string | null {
       const members = {
         ...(content === '' ? {} : { reasoning_content: content }),
         ...(details.length > 0 ? { reasoning_details: details } : {}),
@@ -114,7 +103,7 @@ function addDetail(details: JsonObject[], piece: JsonObject): void {
   details[details.length - 1] = merged;
 }
 
-export function createChatToResponses(identity: ResponsesIdentity, echo: RequestEcho): ResponsesTranslator {
+export function createChatToResponses(identity: ResponsesIdentity, echo: RequestEcho) {
   const writer = createResponsesWriter(identity, echo);
   const source = createChatSource();
   const reasoning = createReasoning();
@@ -156,5 +145,5 @@ export function createChatToResponses(identity: ResponsesIdentity, echo: Request
     fail: (message) => writer.fail(message, usage()),
     keepAlive: keepAliveComment,
   });
-  return { ...translator, response: writer.response };
+  return { ...translator, /** Returns the response as far as it was sent. */ response: writer.response };
 }

@@ -2,14 +2,13 @@ import { asObject, type JsonObject } from '../../../core/json/narrow.ts';
 import { parseMessagesUsage } from '../../contract/token-usage.ts';
 import { asLosslessObject, asNonEmptyString, toPlainNumbers } from '../../json/lossless-json.ts';
 import { sealReasoning } from '../../json/sealed-reasoning.ts';
-import { type BlockReader, createBlockReader } from '../messages-blocks.ts';
+import { createToolId } from '../ids.ts';
+import { createBlockReader } from '../messages-blocks.ts';
 import { countThinking, createMessagesSource } from '../messages-source.ts';
+import { toFinishReason, toIncompleteReason, toResponsesUsage } from '../stop-reasons.ts';
 import { createStreamTranslator, keepAliveComment } from '../stream.ts';
-import { createToolId } from '../tool-ids.ts';
 import type { RequestEcho } from './request.ts';
-import type { ResponsesTranslator } from './translator.ts';
-import { toResponsesUsage } from './usage.ts';
-import { createResponsesWriter, type IncompleteReason, type ResponsesIdentity, type ResponsesWriter } from './writer.ts';
+import { createResponsesWriter, type ResponsesIdentity, type ResponsesWriter } from './writer.ts';
 
 /** Expects an `answer` from `parseLossless`. Returns null if the answer isn't a messages response. */
 export function messagesToResponse(answer: JsonObject, identity: ResponsesIdentity, echo: RequestEcho): JsonObject | null {
@@ -20,13 +19,13 @@ export function messagesToResponse(answer: JsonObject, identity: ResponsesIdenti
   for (const block of answer.content) blocks.addBlock(asLosslessObject(block));
   const usage = toPlainNumbers(answer.usage);
   writer.finish({
-    incomplete: toIncompleteReason(answer.stop_reason),
+    incomplete: toIncompleteReason(toFinishReason(answer.stop_reason, false)),
     usage: toResponsesUsage(parseMessagesUsage(usage, null), countThinking(usage) ?? 0),
   });
   return writer.response();
 }
 
-export function createMessagesToResponses(identity: ResponsesIdentity, echo: RequestEcho): ResponsesTranslator {
+export function createMessagesToResponses(identity: ResponsesIdentity, echo: RequestEcho) {
   const writer = createResponsesWriter(identity, echo);
   const blocks = createBlocks(writer, identity);
   const source = createMessagesSource();
@@ -34,14 +33,15 @@ export function createMessagesToResponses(identity: ResponsesIdentity, echo: Req
   const translator = createStreamTranslator(source, {
     start: ({ event }) => writer.start(asNonEmptyString(asObject(event.message).model)),
     add: blocks.addPart,
-    finish: () => blocks.end() + writer.finish({ incomplete: toIncompleteReason(source.end().stopReason), usage: usage() }),
+    finish: () =>
+      blocks.end() + writer.finish({ incomplete: toIncompleteReason(toFinishReason(source.end().stopReason, false)), usage: usage() }),
     fail: (message) => writer.fail(message, usage()),
     keepAlive: keepAliveComment,
   });
   return { ...translator, response: writer.response };
 }
 
-function createBlocks(writer: ResponsesWriter, identity: ResponsesIdentity): BlockReader {
+function createBlocks(writer: ResponsesWriter, identity: ResponsesIdentity) {
   return createBlockReader({
     text: writer.text,
     thinking: writer.reasoning,
@@ -50,16 +50,4 @@ function createBlocks(writer: ResponsesWriter, identity: ResponsesIdentity): Blo
     toolInput: writer.callArguments,
     endTool: writer.endCall,
   });
-}
-
-function toIncompleteReason(stopReason: unknown): IncompleteReason | null {
-  switch (stopReason) {
-    case 'max_tokens':
-    case 'model_context_window_exceeded':
-      return 'max_output_tokens';
-    case 'refusal':
-      return 'content_filter';
-    default:
-      return null;
-  }
 }

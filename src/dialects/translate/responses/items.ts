@@ -8,8 +8,8 @@ import { rejectUntranslatable } from '../../contract/untranslatable.ts';
 import { asLosslessObject, asNonEmptyString, isLosslessObject, omitNullish } from '../../json/lossless-json.ts';
 import { unsealReasoning } from '../../json/sealed-reasoning.ts';
 import { type ReasoningPart, readReasoning, readThinkingBlock, signedParts } from '../chat-reasoning.ts';
+import { createToolIds } from '../ids.ts';
 import { attachTo, fillReasoning, toContent, toReasoningHistory } from '../messages-turns.ts';
-import { createToolIds } from '../tool-ids.ts';
 import { toCustomArguments, toVendorName } from './tools.ts';
 
 /** The form in which a vendor accepts the reasoning of earlier turns. */

@@ -12,19 +12,10 @@ export interface ItemPlace {
 /** An unfinished item in its current state. */
 export type OpenItem = readonly [index: number, item: JsonObject];
 
-export interface OutputItems {
-  event(type: string, members: JsonObject): string;
-  /** Starts an item at the next position in the output. Its id begins with `prefix`. */
-  next(prefix: string): ItemPlace;
-  added(index: number, item: JsonObject): string;
-  done(index: number, item: JsonObject): string;
-  count(): number;
-  /** Returns all items in order. `open` contains those that haven't ended yet. */
-  list(open: readonly OpenItem[]): JsonObject[];
-}
+export type OutputItems = ReturnType<typeof createOutputItems>;
 
 /** The ids of all items are derived from `digits`, so pass different digits for each call. */
-export function createOutputItems(digits: string): OutputItems {
+export function createOutputItems(digits: string) {
   const ended: OpenItem[] = [];
   let count = 0;
   let sequence = 0;
@@ -37,17 +28,19 @@ export function createOutputItems(digits: string): OutputItems {
 
   return {
     event,
-    next(prefix) {
+    /** Starts an item at the next position in the output. Its id begins with `prefix`. */
+    next(prefix: string): ItemPlace {
       const index = count;
       count += 1;
       return { index, id: `${prefix}_${digits}${String(index).padStart(4, '0')}` };
     },
-    added: (index, item) => event('response.output_item.added', { output_index: index, item }),
-    done(index, item) {
+    added: (index: number, item: JsonObject): string => event('response.output_item.added', { output_index: index, item }),
+    done(index: number, item: JsonObject): string {
       ended.push([index, item]);
       return event('response.output_item.done', { output_index: index, item });
     },
     count: () => count,
-    list: (open) => [...ended, ...open].sort(([left], [right]) => left - right).map(([, item]) => item),
+    /** Returns all items in order. `open` contains those that haven't ended yet. */
+    list: (open: readonly OpenItem[]): JsonObject[] => [...ended, ...open].sort(([left], [right]) => left - right).map(([, item]) => item),
   };
 }

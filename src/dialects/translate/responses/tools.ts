@@ -17,17 +17,6 @@ export interface CallerTool {
   readonly namespace: string | null;
 }
 
-export interface TranslatedTools {
-  /** The `tools`, `tool_choice` and `parallel_tool_calls` of the chat request. */
-  readonly chat: JsonObject;
-  /** The caller's tools that the model can use. */
-  readonly offered: readonly unknown[];
-  /** The types of omitted tools, which only OpenAI can run. */
-  readonly omitted: readonly string[];
-  /** The caller's tools, keyed by the name that the vendor knows a tool by. */
-  readonly byVendorName: ReadonlyMap<string, CallerTool>;
-}
-
 interface Declared {
   readonly vendorName: string;
   readonly caller: CallerTool;
@@ -47,7 +36,7 @@ const optionalTools = /^(?:web_search(?:_preview)?(?:_\d{4}_\d{2}_\d{2})?|image_
  * Throws UntranslatableError if chat can't express the tools, or if `mayOmit` is false but one of OpenAI's tools would
  * have to be left out.
  */
-export function translateTools(body: JsonObject, mayOmit = true): TranslatedTools {
+export function translateTools(body: JsonObject, mayOmit: boolean) {
   if (body.tools !== undefined && body.tools !== null && !Array.isArray(body.tools)) return rejectUntranslatable('tools: must be a list');
   const tools = [...asArray(body.tools), ...asArray(body.input).flatMap((item) => toolsOfItem(asLosslessObject(item)))];
   const isOffered = (tool: unknown): boolean => !optionalTools.test(asString(asLosslessObject(tool).type) ?? '');
@@ -62,13 +51,17 @@ export function translateTools(body: JsonObject, mayOmit = true): TranslatedTool
   const declared = allowed === null ? all : all.filter(({ vendorName }) => allowed.has(vendorName));
   const isSingle = declared.length > 0 && body.parallel_tool_calls === false;
   return {
+    /** The `tools`, `tool_choice` and `parallel_tool_calls` of the chat request. */
     chat: omitNullish({
       tools: declared.length > 0 ? declared.map(({ chatTool }) => chatTool) : null,
       tool_choice: declared.length > 0 ? choice : null,
       parallel_tool_calls: isSingle ? false : null,
     }),
+    /** The caller's tools that the model can use. */
     offered,
+    /** The types of omitted tools, which only OpenAI can run. */
     omitted,
+    /** The caller's tools, keyed by the name that the vendor knows a tool by. */
     byVendorName: new Map(all.map(({ vendorName, caller }) => [vendorName, caller])),
   };
 }

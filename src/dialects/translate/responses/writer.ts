@@ -7,7 +7,8 @@
  * another item starts.
  */
 import type { JsonObject } from '../../../core/json/narrow.ts';
-import { type CallItems, createCallItems } from './call-items.ts';
+import type { IncompleteReason } from '../stop-reasons.ts';
+import { createCallItems } from './call-items.ts';
 import { createOutputItems, type ItemPlace, type OpenItem } from './output-items.ts';
 import type { RequestEcho } from './request.ts';
 
@@ -17,29 +18,7 @@ export interface ResponsesIdentity {
   readonly createdSeconds: number;
 }
 
-/** All functions add something to the response. They return events that can be sent right away. */
-export interface ResponsesWriter {
-  /** Starts the response. `model` is the vendor's name for the model, or null if the vendor didn't say. */
-  start(model: string | null): string;
-  text(piece: string): string;
-  refusal(piece: string): string;
-  reasoning(piece: string): string;
-  /**
-   * Ends the reasoning, which may have had no text. `sealed` is the encrypted content that the caller has to send back
-   * with its next request. Null if the vendor doesn't need anything back.
-   */
-  endReasoning(sealed: string | null): string;
-  isReasoning(): boolean;
-  startCall: CallItems['start'];
-  callArguments: CallItems['add'];
-  endCall: CallItems['end'];
-  /** Ends the response. `incomplete` says why the response is incomplete, and is null for a complete one. */
-  finish(end: { readonly incomplete: IncompleteReason | null; readonly usage: JsonObject | null }): string;
-  fail(message: string, usage: JsonObject | null): string;
-  response(): JsonObject;
-}
-
-export type IncompleteReason = 'max_output_tokens' | 'content_filter';
+export type ResponsesWriter = ReturnType<typeof createResponsesWriter>;
 
 interface OpenText extends ItemPlace {
   readonly kind: 'message';
@@ -57,7 +36,8 @@ interface OpenReasoning extends ItemPlace {
   text: string;
 }
 
-export function createResponsesWriter(identity: ResponsesIdentity, { members, tools }: RequestEcho): ResponsesWriter {
+/** The functions add something to the response, and return events that can be sent right away. */
+export function createResponsesWriter(identity: ResponsesIdentity, { members, tools }: RequestEcho) {
   const digits = identity.id.replaceAll(/[^A-Za-z0-9]/g, '');
   const items = createOutputItems(digits);
   const { event, added, done } = items;
@@ -129,6 +109,10 @@ export function createResponsesWriter(identity: ResponsesIdentity, { members, to
     return { events: ended + added(reasoning.index, toReasoning(reasoning)), reasoning };
   };
 
+  /**
+   * Ends the reasoning, which may have had no text. `sealed` is the encrypted content that the caller has to send back
+   * with its next request. Null if the vendor doesn't need anything back.
+   */
   const endReasoning = (sealed: string | null): string => {
     const { events, reasoning } = openReasoning();
     open = null;
@@ -157,15 +141,16 @@ export function createResponsesWriter(identity: ResponsesIdentity, { members, to
   };
 
   return {
-    start(vendorModel) {
+    /** Starts the response. `vendorModel` is the vendor's name for the model, or null if the vendor didn't say. */
+    start(vendorModel: string | null): string {
       if (hasStarted) return '';
       hasStarted = true;
       model = vendorModel ?? model;
       return event('response.created', { response: response() }) + event('response.in_progress', { response: response() });
     },
-    text: (piece) => addText('output_text', piece),
-    refusal: (piece) => addText('refusal', piece),
-    reasoning(piece) {
+    text: (piece: string): string => addText('output_text', piece),
+    refusal: (piece: string): string => addText('refusal', piece),
+    reasoning(piece: string): string {
       if (piece === '') return '';
       const { events, reasoning } = openReasoning();
       const place = summaryPlace(reasoning);
@@ -175,18 +160,19 @@ export function createResponsesWriter(identity: ResponsesIdentity, { members, to
       return events + opened + event('response.reasoning_summary_text.delta', { ...place, delta: piece });
     },
     endReasoning,
-    isReasoning: () => open?.kind === 'reasoning',
-    startCall: (key, call) => endOpen() + calls.endWhole() + calls.start(key, call),
+    isReasoning: (): boolean => open?.kind === 'reasoning',
+    startCall: (...call: Parameters<typeof calls.start>): string => endOpen() + calls.endWhole() + calls.start(...call),
     callArguments: calls.add,
     endCall: calls.end,
-    finish(end) {
+    /** Ends the response. `incomplete` says why the response is incomplete, and is null for a complete one. */
+    finish(end: { readonly incomplete: IncompleteReason | null; readonly usage: JsonObject | null }): string {
       ({ incomplete, usage } = end);
       const ended = endOpen() + calls.endAll();
       const empty = items.count() === 0 && incomplete === null ? emptyMessage() : '';
       status = incomplete === null ? 'completed' : 'incomplete';
       return ended + empty + event(`response.${status}`, { response: response() });
     },
-    fail(message, tokens) {
+    fail(message: string, tokens: JsonObject | null): string {
       status = 'failed';
       usage = tokens;
       error = { code: 'server_error', message };

@@ -1,6 +1,6 @@
 /**
- * Creates the ids that connect a tool call with its result. We keep valid ids. If an id is invalid or missing we derive
- * one, in a way that always gives the same result.
+ * Translates the ids of responses, and the ids that connect a tool call with its result. We keep valid tool ids. If one
+ * is invalid or missing we derive it, in a way that always gives the same result.
  */
 import { createHash } from 'node:crypto';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
@@ -13,25 +13,30 @@ export interface ResponseIdentity {
   readonly model: string;
 }
 
-/** Assigns the ids of tool calls in one request. The calls have to follow the order of the request's messages. */
-export interface ToolIds {
-  forCall(id: unknown): string;
-  /** A result without an id belongs to the oldest call that has no result yet. */
-  forResult(id: unknown): string;
+/**
+ * Clients and logs recognize a response by the prefix of its id, so the vendor's prefix is replaced by the one of the
+ * caller's dialect.
+ */
+export function toResponseId(target: 'chat' | 'messages', id: string): string {
+  return (target === 'chat' ? 'chatcmpl-' : 'msg_') + id.replace(/^(?:chatcmpl-|msg_)/, '');
 }
 
-export function createToolIds(target: 'chat' | 'messages'): ToolIds {
+export type ToolIds = ReturnType<typeof createToolIds>;
+
+/** Assigns the ids of tool calls in one request. The calls have to follow the order of the request's messages. */
+export function createToolIds(target: 'chat' | 'messages') {
   const pending: string[] = [];
   let generated = 0;
   return {
-    forCall(id) {
+    forCall(id: unknown): string {
       const text = asNonEmptyString(id);
       const acceptable = text === null ? `${prefixes[target]}missing_${generated}` : toAcceptableId(target, text);
       if (text === null) generated += 1;
       pending.push(acceptable);
       return acceptable;
     },
-    forResult(id) {
+    /** A result without an id belongs to the oldest call that has no result yet. */
+    forResult(id: unknown): string {
       const text = asNonEmptyString(id);
       if (text === null) return pending.shift() ?? rejectUntranslatable('a tool result has no matching tool call');
       const acceptable = toAcceptableId(target, text);
