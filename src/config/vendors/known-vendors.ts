@@ -101,7 +101,13 @@ export function explainUnknownVendor(name: string): string {
 export function findVendorByAddress(address: string): VendorDescription | null {
   if (!URL.canParse(address)) return null;
   const { hostname, pathname } = new URL(address);
-  return knownVendors.find(({ hosts, path }) => hosts.some((host) => isHost(hostname, host)) && (path?.test(pathname) ?? true)) ?? null;
+  return (
+    knownVendors.find((vendor) => hostsOf(vendor).some((host) => isHost(hostname, host)) && (vendor.path?.test(pathname) ?? true)) ?? null
+  );
+}
+
+function hostsOf({ hosts, baseUrl }: VendorDescription): readonly string[] {
+  return hosts ?? [new URL(baseUrl).hostname];
 }
 
 function isHost(hostname: string, pattern: string): boolean {
