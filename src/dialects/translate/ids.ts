@@ -1,6 +1,6 @@
 /**
  * Translates the ids of responses, and the ids that connect a tool call with its result. We keep valid tool ids. If one
- * is invalid or missing we derive it, in a way that always gives the same result.
+ * is invalid or missing, we derive one, in a way that always gives the same result.
  */
 import { createHash } from 'node:crypto';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';

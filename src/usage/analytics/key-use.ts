@@ -1,9 +1,14 @@
 /** Reads the spending of individual keys from the rollups, with one index lookup per key and span. */
 import type { Queries } from '../../db/database.ts';
-import { type DeploymentFigures, readDeploymentFigures } from './deployment-figures.ts';
+import { selectRollupSums } from '../rollups/rollup-sums.ts';
+import { createParameters } from './call-filter.ts';
 import type { Period } from './range.ts';
 
-export type KeyUse = Pick<DeploymentFigures, 'calls' | 'errors' | 'costNanos'>;
+export interface KeyUse {
+  readonly calls: number;
+  readonly errors: number;
+  readonly costNanos: bigint;
+}
 
 /** Reads what each key has spent. Keys without calls are missing from the result. */
 export async function readKeyUse(
@@ -12,7 +17,13 @@ export async function readKeyUse(
   { keyIds, ...period }: Period & { readonly keyIds: readonly string[] },
 ): Promise<ReadonlyMap<string, KeyUse>> {
   if (keyIds.length === 0) return new Map();
-  const request = { ...period, projectIds: [projectId], scope: 'key', names: keyIds, limit: keyIds.length } as const;
-  const rows = await readDeploymentFigures(queries, request);
-  return new Map(rows.map(({ name, calls, errors, costNanos }) => [name ?? '', { calls, errors, costNanos }]));
+  const parameters = createParameters();
+  const request = { projectId, scope: 'key', periods: [{ from: period.from, to: period.to }], names: keyIds } as const;
+  const parts = selectRollupSums(request, ['calls', 'errors', 'cost_nanos'], parameters);
+  const rows = await queries.query<{ id: string; calls: number; errors: number; cost: string }>(
+    `select name as id, sum(calls)::bigint as calls, sum(errors)::bigint as errors, sum(cost_nanos)::text as cost
+       from (${parts}) as part group by 1`,
+    parameters.values,
+  );
+  return new Map(rows.map(({ id, calls, errors, cost }) => [id, { calls, errors, costNanos: BigInt(cost) }]));
 }

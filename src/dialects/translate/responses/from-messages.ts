@@ -19,10 +19,15 @@ export function messagesToResponse(answer: JsonObject, identity: ResponsesIdenti
   for (const block of answer.content) blocks.addBlock(asLosslessObject(block));
   const usage = toPlainNumbers(answer.usage);
   writer.finish({
-    incomplete: toIncompleteReason(toFinishReason(answer.stop_reason, false)),
+    incomplete: incompleteReason(answer.stop_reason),
     usage: toResponsesUsage(parseMessagesUsage(usage, null), countThinking(usage) ?? 0),
   });
   return writer.response();
+}
+
+/** A response with tool calls is complete, so it doesn't matter here whether there are any. */
+function incompleteReason(stopReason: Parameters<typeof toFinishReason>[0]) {
+  return toIncompleteReason(toFinishReason(stopReason, false));
 }
 
 export function createMessagesToResponses(identity: ResponsesIdentity, echo: RequestEcho) {
@@ -34,7 +39,7 @@ export function createMessagesToResponses(identity: ResponsesIdentity, echo: Req
     start: ({ event }) => writer.start(asNonEmptyString(asObject(event.message).model)),
     add: blocks.addPart,
     finish: () =>
-      blocks.end() + writer.finish({ incomplete: toIncompleteReason(toFinishReason(source.end().stopReason, false)), usage: usage() }),
+      blocks.end() + writer.finish({ incomplete: incompleteReason(source.end().stopReason), usage: usage() }),
     fail: (message) => writer.fail(message, usage()),
     keepAlive: keepAliveComment,
   });
