@@ -2,28 +2,11 @@ import { patched } from '@temporalio/workflow';
 import { type BatchSummary, callUnderWay, type GroupWait, maxUnusableResponses, type PendingGroup } from './contract.ts';
 import { formatClockTime, note } from './notes.ts';
 import { timeAfter } from './poll-until.ts';
-import { createRunStatus, type RunState, type ShowStatus, toAdvice } from './run-status.ts';
+import { createRunStatus, type RunState, toAdvice } from './run-status.ts';
 
 export type GroupStep = 'learnGroup' | 'consolidateGroup';
 
 type ShownWait = { readonly waitMs: number } & Partial<GroupWait>;
-
-export interface BatchStatus {
-  readonly show: ShowStatus;
-  opened(groups: readonly PendingGroup[], total: number | undefined): void;
-  runs(step: GroupStep, position: number, attempt: number): string;
-  /** Returns the summary for an activity that only skips the group. */
-  skips(position: number, outcome: 'parked' | 'done'): string;
-  waits(step: GroupStep, position: number, wait: ShownWait): string;
-  /** Returns the summary for a timer that waits for the rest of a delay from an earlier run. */
-  waitsFromBefore(position: number, waitMs: number): string;
-  settled(position: number, isParked: boolean): void;
-  closes(): string;
-  /** Returns the failure message of a run in which some groups were given up. */
-  parked(batch: BatchSummary): string;
-  stopped(): string;
-  ended(batch: BatchSummary | null | undefined): void;
-}
 
 interface GroupStatus {
   readonly state: RunState;
@@ -36,7 +19,7 @@ const maxGroupLines = 20;
 
 const verbs = { learnGroup: 'learn', consolidateGroup: 'consolidate' } as const;
 
-export function createBatchStatus(batchId: string): BatchStatus {
+export function createBatchStatus(batchId: string) {
   const show = createRunStatus({ state: 'running' }, [], note('nextReplayCancelled', batchId));
   const groups = new Map<number, GroupStatus>();
   let pending = 0;
@@ -75,7 +58,7 @@ export function createBatchStatus(batchId: string): BatchStatus {
 
   return {
     show,
-    opened(pendingNow, totalNow = pendingNow.length) {
+    opened(pendingNow: readonly PendingGroup[], totalNow = pendingNow.length): void {
       [pending, total, parkedNow] = [pendingNow.length, totalNow, 0];
       groups.clear();
       for (const { position, waitMs, attempts, code, step = 'learnGroup', blocked } of pendingNow)
@@ -83,39 +66,43 @@ export function createBatchStatus(batchId: string): BatchStatus {
           groups.set(position, describeWait(step, position, { waitMs, attempts, ...(code && { code }), ...(blocked && { blocked }) }));
       showGroups();
     },
-    runs(step, position, attempt) {
+    runs(step: GroupStep, position: number, attempt: number): string {
       groups.set(position, { state: 'running', line: note('groupRuns', verbs[step], position + 1, total, attempt) });
       showGroups();
       return note('groupStep', verbs[step], position + 1, total, attempt);
     },
-    skips: (position, outcome) => note('groupSkipped', position + 1, total, outcome),
-    waits(step, position, wait) {
+    /** Returns the summary for an activity that only skips the group. */
+    skips: (position: number, outcome: 'parked' | 'done'): string => note('groupSkipped', position + 1, total, outcome),
+    waits(step: GroupStep, position: number, wait: ShownWait): string {
       const status = describeWait(step, position, wait);
       groups.set(position, status);
       showGroups();
       const values = [verbs[step], position + 1, total, wait.code ?? 'unknown', formatClockTime(timeAfter(wait.waitMs))] as const;
       return note(status.state === 'waiting' ? 'waitingGroup' : 'failedGroup', ...values);
     },
-    waitsFromBefore: (position, waitMs) => note('pendingGroup', position + 1, total, formatClockTime(timeAfter(waitMs))),
-    settled(position, isParked) {
+    /** Returns the summary for a timer that waits for the rest of a delay from an earlier run. */
+    waitsFromBefore: (position: number, waitMs: number): string =>
+      note('pendingGroup', position + 1, total, formatClockTime(timeAfter(waitMs))),
+    settled(position: number, isParked: boolean): void {
       groups.delete(position);
       pending -= 1;
       if (isParked) parkedNow += 1;
       showGroups();
     },
-    closes: () => note('finishBatch', total - pending, total, parkedNow),
-    parked({ parked, groups: count, unusable, code }) {
+    closes: (): string => note('finishBatch', total - pending, total, parkedNow),
+    /** Returns the failure message of a run in which some groups were given up. */
+    parked({ parked, groups: count, unusable, code }: BatchSummary): string {
       const message = note('groupsParked', parked, count, unusable, code ?? 'unknown', batchId);
       const advice = code === 'unusable_answer' ? note('nextParkedUnusable') : note('nextParked', code ?? 'unknown');
       show({ state: 'parked', groups: count, parked, code }, [message, advice]);
       return message;
     },
-    stopped() {
+    stopped(): string {
       const message = note('batchStopped', batchId);
       show({ state: 'cancelled', groups: total }, [message, note('nextReplayCancelled', batchId)]);
       return message;
     },
-    ended(batch) {
+    ended(batch: BatchSummary | null | undefined): void {
       const outcome = batch === null ? 'gone' : 'done';
       show({ state: 'done', groups: total, outcome }, [describeEnd(batch), note('nextNothing')]);
     },

@@ -29,8 +29,8 @@ export const searchAttributes = {
   batch: { name: 'GatewayBatch', type: 'KEYWORD' },
 } as const;
 
-/** The input of `idleConversations`. It's stored in the outbox row, so don't rename the fields. */
-export interface IdleConversationsInput {
+/** The input of `idleConversations` and `embedMemory`. It's stored in the outbox row, so don't rename the fields. */
+export interface ProjectRunInput {
   readonly project_id: string;
   /** The sequence number of this run within the project. A run does nothing once there's a newer one. */
   readonly run: number;
@@ -80,13 +80,6 @@ export interface VideoEnd {
   readonly outcome: 'completed' | 'vendor_failed' | 'unknown';
   /** The vendor's error code. Null if the video didn't fail. */
   readonly code: string | null;
-}
-
-/** The input of `embedMemory`. It's stored in the outbox row, so don't rename the fields. */
-export interface EmbedMemoryInput {
-  readonly project_id: string;
-  /** The sequence number of this run within the project. A run does nothing once there's a newer one. */
-  readonly run: number;
 }
 
 export interface EmbedProgress extends Progress {
@@ -221,18 +214,17 @@ export interface ExecutedBy {
   readonly runId: string;
 }
 
-export interface BatchSummary {
+/** What a batch or a group has done with the statements and facts of the memory model. */
+export const learnedCounts = ['written', 'repeated', 'dropped', 'merged', 'facts'] as const;
+export type LearnedCounts = Readonly<Record<(typeof learnedCounts)[number], number>>;
+
+export interface BatchSummary extends LearnedCounts {
   readonly groups: number;
   /** Groups that won't be retried until somebody replays the batch. */
   readonly parked: number;
   /** The number of unusable responses that the first parked group has received. `code` is its last error code. */
   readonly unusable: number;
   readonly code: string | null;
-  readonly written: number;
-  readonly repeated: number;
-  readonly dropped: number;
-  readonly merged: number;
-  readonly facts: number;
 }
 
 /** The input of `subjectErasure`. It's stored in the outbox row, so don't rename the field. */
@@ -277,7 +269,7 @@ export interface Activities {
   /** Deletes data past its retention period. Returns after about a minute. */
   cleanUp(input: CleanupInput): Promise<CleanupProgress>;
   /** Computes the embeddings that stored texts don't have yet, with the project's model. */
-  embedPassages(input: EmbedMemoryInput): Promise<EmbedProgress>;
+  embedPassages(input: ProjectRunInput): Promise<EmbedProgress>;
   /** Starts a batch if one is due. Otherwise the result says what the project is waiting for. */
   lookAtLearning(input: ProjectLearningInput): Promise<LearningCheckResult>;
   openBatch(input: LearningBatchInput): Promise<PendingGroups>;
@@ -311,7 +303,7 @@ export interface Activities {
    * Closes conversations of the project that have been idle long enough. If any stay open, the result says when to
    * check again.
    */
-  readIdleConversations(input: IdleConversationsInput): Promise<CloseIdleResult>;
+  readIdleConversations(input: ProjectRunInput): Promise<CloseIdleResult>;
   /**
    * Closes a conversation if it has been idle long enough. Otherwise the result says how long to wait. Only runs from
    * older versions use this.

@@ -7,18 +7,10 @@ import { continueAsNew, proxyLocalActivities } from '@temporalio/workflow';
 import type { Activities, ConversationIdleInput } from './contract.ts';
 import { formatClockTime, note } from './notes.ts';
 import { pollUntil } from './poll-until.ts';
-import { recoveringLocally } from './retries.ts';
+import { localOptions } from './retries.ts';
 import { createRunStatus } from './run-status.ts';
 
-const { readConversation } = proxyLocalActivities<Activities>({
-  startToCloseTimeout: '1 minute',
-  // Retry forever, because only the database can fail here, and it will recover.
-  retry: recoveringLocally,
-  // If the delay before a retry is longer than this, Temporal uses a timer on the server, so that it doesn't occupy the
-  // worker.
-  localRetryThreshold: '5 seconds',
-  summary: note('closeIfIdle'),
-});
+const { readConversation } = proxyLocalActivities<Activities>({ ...localOptions, summary: note('closeIfIdle') });
 
 const endNotes = { read: 'conversationClosed', gone: 'conversationGone', superseded: 'conversationSuperseded' } as const;
 

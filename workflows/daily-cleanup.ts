@@ -19,15 +19,12 @@ const { cleanUp } = proxyActivities<Activities>(options);
  */
 const retries = { firstMs: 60_000, maxMs: 3_600_000, maxTries: 10 };
 
-export interface CleanupResult {
-  readonly outcome: 'done';
-  readonly rows: Readonly<Record<string, number>>;
-}
-
 /** Keep these the same as the activity's steps. A test compares them. */
 export const cleanupSteps: readonly string[] = Object.keys(cleanupTasks);
 
-export async function dailyCleanup(input: CleanupInput): Promise<CleanupResult> {
+export async function dailyCleanup(
+  input: CleanupInput,
+): Promise<{ readonly outcome: 'done'; readonly rows: Readonly<Record<string, number>> }> {
   const show = createRunStatus({ state: 'running' });
   const rows: Record<string, number> = {};
   let next: string | null = input.step;

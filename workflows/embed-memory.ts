@@ -1,6 +1,6 @@
 /** Computes missing embeddings of stored texts. Each project has at most one run at a time. */
 import { continueAsNew, proxyActivities } from '@temporalio/workflow';
-import type { Activities, EmbedMemoryInput, EmbedProgress } from './contract.ts';
+import type { Activities, EmbedProgress, ProjectRunInput } from './contract.ts';
 import { note } from './notes.ts';
 import { repeatWhileMore } from './poll-until.ts';
 import { createRetries, singleTry, vendorRecovering } from './retries.ts';
@@ -14,7 +14,7 @@ export interface EmbedMemoryResult {
   readonly passages: number;
 }
 
-export async function embedMemory(input: EmbedMemoryInput): Promise<EmbedMemoryResult> {
+export async function embedMemory(input: ProjectRunInput): Promise<EmbedMemoryResult> {
   const continueRun = () => continueAsNew<typeof embedMemory>(input);
   const show = createRunStatus({ state: 'running', passages: 0 }, [note('embedding', 0), note('nextByItself')]);
   const retry = createRetries(show, continueRun);

@@ -11,28 +11,17 @@
  * workflow task and six events. Longer runs let other projects have their turn between checks.
  */
 import { continueAsNew, proxyLocalActivities } from '@temporalio/workflow';
-import type { Activities, IdleConversationsInput } from './contract.ts';
+import type { Activities, ProjectRunInput } from './contract.ts';
 import { formatClockTime, note } from './notes.ts';
 import { pollUntil } from './poll-until.ts';
-import { recoveringLocally } from './retries.ts';
+import { localOptions } from './retries.ts';
 import { createRunStatus } from './run-status.ts';
 
-const { readIdleConversations } = proxyLocalActivities<Activities>({
-  startToCloseTimeout: '1 minute',
-  // Retry forever, because only the database can fail here, and it will recover.
-  retry: recoveringLocally,
-  // If the delay before a retry is longer than this, Temporal uses a timer on the server, so that it doesn't occupy the
-  // worker.
-  localRetryThreshold: '5 seconds',
-  summary: note('closeIdle'),
-});
+const { readIdleConversations } = proxyLocalActivities<Activities>({ ...localOptions, summary: note('closeIdle') });
 
-export interface IdleConversationsResult {
-  readonly outcome: 'done' | 'superseded';
-  readonly read: number;
-}
-
-export async function idleConversations(input: IdleConversationsInput): Promise<IdleConversationsResult> {
+export async function idleConversations(
+  input: ProjectRunInput,
+): Promise<{ readonly outcome: 'done' | 'superseded'; readonly read: number }> {
   const show = createRunStatus({ state: 'waiting' });
   let closed = 0;
   const { kind: outcome } = await pollUntil(

@@ -26,11 +26,10 @@ import {
   type LearningBatchInput,
   type PendingGroup,
   replaySignal,
-  wakeSignal,
 } from './contract.ts';
 import { note } from './notes.ts';
 import { minWaitMs } from './poll-until.ts';
-import { createRetries, recovering, singleTry, toDelayMs, toFailureCode } from './retries.ts';
+import { createRetries, createWakeCounter, recovering, singleTry, toDelayMs, toFailureCode } from './retries.ts';
 
 const shortOptions = { startToCloseTimeout: '1 minute', heartbeatTimeout: '12 seconds', retry: singleTry } as const;
 const { openBatch, finishBatch } = proxyActivities<Activities>({ ...shortOptions, summary: note('openBatch') });
@@ -51,12 +50,8 @@ export type BatchResult = { readonly outcome: 'done' | 'gone' } & Partial<BatchS
 
 export async function learningBatch(input: LearningBatchInput): Promise<BatchResult> {
   const status = createBatchStatus(input.batch_id);
-  let signals = 0;
   let running = 0;
-  const wake = (): void => {
-    signals += 1;
-  };
-  setHandler(defineSignal(wakeSignal), wake, { description: note('wakeSignal') });
+  const { wake, count: countSignals } = createWakeCounter();
   const wakeForReplay = (): void => {
     // Older versions ignored this signal. If we replayed one of their histories without this check, the workflow would
     // wake up where it originally kept sleeping.
@@ -64,13 +59,9 @@ export async function learningBatch(input: LearningBatchInput): Promise<BatchRes
   };
   setHandler(defineSignal(replaySignal), wakeForReplay, { description: note('replaySignal') });
   const shouldContinueAsNew = (): boolean => workflowInfo().continueAsNewSuggested;
-  const retry = createRetries(
-    status.show,
-    () => continueAsNew<typeof learningBatch>(input),
-    () => signals,
-  );
+  const retry = createRetries(status.show, () => continueAsNew<typeof learningBatch>(input), countSignals);
   const waitUnlessSignalled = async (signalsSeen: number, waitMs: number, summary: string): Promise<void> => {
-    await condition(() => signals !== signalsSeen || shouldContinueAsNew(), waitMs, { summary });
+    await condition(() => countSignals() !== signalsSeen || shouldContinueAsNew(), waitMs, { summary });
   };
 
   /** Repeats a step until it's settled, or until it's time to continue as new. */
@@ -80,7 +71,7 @@ export async function learningBatch(input: LearningBatchInput): Promise<BatchRes
       // When a group finishes, all waiting groups wake up, but only some can start. So check again.
       while (running >= maxConcurrentGroups) await condition(() => running < maxConcurrentGroups);
       running += 1;
-      const signalsSeen = signals;
+      const signalsSeen = countSignals();
       const shown = status.runs(step, position, tries + 1);
       const summary = skips ? status.skips(position, skips) : shown;
       let result: GroupStepResult;
@@ -105,7 +96,7 @@ export async function learningBatch(input: LearningBatchInput): Promise<BatchRes
   };
   const processGroup = async (group: PendingGroup): Promise<void> => {
     const { position, waitMs } = group;
-    const signalsSeen = signals;
+    const signalsSeen = countSignals();
     if (waitMs > 0) await waitUnlessSignalled(signalsSeen, waitMs, status.waitsFromBefore(position, waitMs));
     const learned = await runStep('learnGroup', group);
     const skips = learned.outcome === 'parked' || learned.outcome === 'done' ? learned.outcome : undefined;
@@ -114,7 +105,7 @@ export async function learningBatch(input: LearningBatchInput): Promise<BatchRes
   };
 
   for (;;) {
-    const signalsSeen = signals;
+    const signalsSeen = countSignals();
     const { groups, total } = await retry(() => openBatch(input), recovering);
     status.opened(groups, total);
     await Promise.all(groups.map(processGroup));
@@ -122,7 +113,7 @@ export async function learningBatch(input: LearningBatchInput): Promise<BatchRes
     const options = { ...shortOptions, summary: status.closes() };
     const end = await retry(() => finishBatch.executeWithOptions(options, [input]), recovering);
     // A signal that arrived during the last step may be a replay, so check again for pending groups.
-    if (!end.finished || signals !== signalsSeen) continue;
+    if (!end.finished || countSignals() !== signalsSeen) continue;
     const { batch } = end;
     if (batch && batch.parked > 0) {
       // This result is from the history, because the activity ran before the run was reset. Somebody who resets a run

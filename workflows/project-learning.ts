@@ -8,10 +8,10 @@
  * replay failed batches, and not those that an operator has stopped.
  */
 import { condition, continueAsNew, defineSignal, patched, proxyActivities, setHandler, workflowInfo } from '@temporalio/workflow';
-import { type Activities, type LearningCheckResult, type ProjectLearningInput, replaySignal, wakeSignal } from './contract.ts';
+import { type Activities, type LearningCheckResult, type ProjectLearningInput, replaySignal } from './contract.ts';
 import { formatClockTime, note } from './notes.ts';
 import { minWaitMs, timeAfter } from './poll-until.ts';
-import { createRetries, recovering, singleTry } from './retries.ts';
+import { createRetries, createWakeCounter, recovering, singleTry } from './retries.ts';
 import { createRunStatus, projectSlug } from './run-status.ts';
 
 const options = { startToCloseTimeout: '1 minute', heartbeatTimeout: '12 seconds', retry: singleTry } as const;
@@ -23,12 +23,8 @@ const maxChecksPerRun = 200;
 
 export async function projectLearning(input: ProjectLearningInput): Promise<{ readonly outcome: 'gone' }> {
   const show = createRunStatus({ state: 'running' });
-  let signals = 0;
   let replays = 0;
-  const wake = (): void => {
-    signals += 1;
-  };
-  setHandler(defineSignal(wakeSignal), wake, { description: note('wakeSignal') });
+  const { wake, count: countSignals } = createWakeCounter();
   const requestReplay = (): void => {
     // Older versions ignored this signal, so it must not wake the workflow when their histories are replayed.
     if (!patched(replaySignal)) return;
@@ -36,20 +32,17 @@ export async function projectLearning(input: ProjectLearningInput): Promise<{ re
     wake();
   };
   setHandler(defineSignal(replaySignal), requestReplay, { description: note('replayProjectSignal') });
-  const retry = createRetries(
-    show,
-    () => continueAsNew<typeof projectLearning>(input),
-    () => signals,
-  );
+  const retry = createRetries(show, () => continueAsNew<typeof projectLearning>(input), countSignals);
+
   for (let checks = 1; ; checks += 1) {
-    const signalsSeen = signals;
+    const signalsSeen = countSignals();
     const replayed = replays > 0 ? await replayNow() : [];
     const result = await retry(() => lookAtLearning(input), recovering);
     if (result.kind === 'gone') {
       show({ state: 'done', outcome: 'gone' }, [note('projectGone'), note('nextNothing')]);
       return { outcome: 'gone' };
     }
-    const isSignalled = (): boolean => signals !== signalsSeen;
+    const isSignalled = (): boolean => countSignals() !== signalsSeen;
     const nextAt = result.kind === 'wait' ? timeAfter(result.waitMs) : null;
     show({ state: 'waiting', ...(nextAt && { next_at: nextAt.toISOString() }) }, [...replayed, ...describeCheck(result, nextAt)]);
     if (result.kind === 'wait' && nextAt) {

@@ -9,7 +9,6 @@ import {
   condition,
   defineSignal,
   patched,
-  type RetryPolicy,
   setHandler,
   TimeoutFailure,
   workflowInfo,
@@ -40,12 +39,17 @@ const longestWaitMs = 10 * 60_000;
  */
 export const recovering: RetryOptions = { firstMs: 1_000, maxMs: longestWaitMs };
 
-/** Like `recovering`, but for local activities, which Temporal itself retries. */
-export const recoveringLocally = {
-  initialInterval: recovering.firstMs,
-  backoffCoefficient: 2,
-  maximumInterval: recovering.maxMs,
-} satisfies RetryPolicy;
+/**
+ * For local activities, which Temporal itself retries. It does that forever, because only the database can fail here, and
+ * it will recover.
+ */
+export const localOptions = {
+  startToCloseTimeout: '1 minute',
+  retry: { initialInterval: recovering.firstMs, backoffCoefficient: 2, maximumInterval: recovering.maxMs },
+  // If the delay before a retry is longer than this, Temporal uses a timer on the server, so that it doesn't occupy the
+  // worker.
+  localRetryThreshold: '5 seconds',
+} as const;
 
 /**
  * For activities that also depend on a vendor. The first delay is longer, because each failed attempt costs a request.
@@ -62,18 +66,21 @@ type Try<Result> = (count: number) => Promise<Result>;
 
 export type Retry = <Result>(start: Try<Result>, options: RetryOptions, work?: RetriedWork) => Promise<Result>;
 
-/** Returns a function that counts the wake signals so far. A wait ends early when the count changes. */
-export function countWakeSignals(): () => number {
+/**
+ * Counts the wake signals, so that a wait can end early when the count changes. Call `wake` for other signals that should
+ * have the same effect.
+ */
+export function createWakeCounter() {
   let count = 0;
   const wake = (): void => {
     count += 1;
   };
   setHandler(defineSignal(wakeSignal), wake, { description: note('wakeSignal') });
-  return () => count;
+  return { wake, count: (): number => count };
 }
 
 /** Creates a function that retries until an attempt succeeds. Throws the last failure after `maxTries` attempts. */
-export function createRetries(show: ShowStatus, continueRun: () => Promise<never>, signals: () => number = countWakeSignals()): Retry {
+export function createRetries(show: ShowStatus, continueRun: () => Promise<never>, countSignals = createWakeCounter().count): Retry {
   return async (start, { firstMs, maxMs, maxTries }, { facts = {}, lines = [], advice } = {}) => {
     for (let count = 1; ; count += 1) {
       try {
@@ -81,7 +88,7 @@ export function createRetries(show: ShowStatus, continueRun: () => Promise<never
       } catch (error) {
         const code = toFailureCode(error);
         if (count === maxTries) throw error;
-        const signalsSeen = signals();
+        const signalsSeen = countSignals();
         const waitMs = toDelayMs(count, { firstMs, maxMs });
         const nextAt = timeAfter(waitMs);
         const next = formatClockTime(nextAt);
@@ -89,7 +96,7 @@ export function createRetries(show: ShowStatus, continueRun: () => Promise<never
         const status = { ...facts, state: 'retrying', tries: count, code } as const;
         const again = note(maxTries === undefined ? 'triesAgain' : 'triesAgainOf');
         show({ ...status, next_at: nextAt.toISOString() }, [...lines, failed, advice ?? toAdvice(code), again]);
-        await condition(() => signals() !== signalsSeen, waitMs, { summary: note('failedTry', count, code, next) });
+        await condition(() => countSignals() !== signalsSeen, waitMs, { summary: note('failedTry', count, code, next) });
         if (workflowInfo().continueAsNewSuggested) await continueRun();
         show(status, [...lines, note('tryRuns', count + 1, code), advice ?? toAdvice(code)]);
       }

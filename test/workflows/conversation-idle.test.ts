@@ -5,7 +5,7 @@ import { gatewayError } from '../../src/core/errors.ts';
 import { PermanentStartError } from '../../src/temporal/outbox/outbox-rows.ts';
 import type { RunningWorker } from '../../src/temporal/worker/temporal-worker.ts';
 import type { IdleCheckResult } from '../../workflows/contract.ts';
-import { recoveringLocally } from '../../workflows/retries.ts';
+import { localOptions } from '../../workflows/retries.ts';
 import { rawHistory } from '../support/histories.ts';
 import { startTogether } from '../support/start-together.ts';
 import { sharedTemporal, type TestTemporal, until, warningsIn } from '../support/temporal.ts';
@@ -186,6 +186,6 @@ describe('conversationIdle', () => {
 });
 
 test('waits at most ten minutes after a database outage, however long it was', () => {
-  expect(recoveringLocally).toMatchObject({ maximumInterval: 10 * 60_000 });
-  expect(recoveringLocally).not.toHaveProperty('maximumAttempts');
+  expect(localOptions.retry).toMatchObject({ maximumInterval: 10 * 60_000 });
+  expect(localOptions.retry).not.toHaveProperty('maximumAttempts');
 });

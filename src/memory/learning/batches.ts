@@ -1,9 +1,10 @@
 /** Lets operators list, inspect, replay and stop learning batches. Operators only see the hashes of subjects. */
+import { type LearnedCounts, learnedCounts } from '../../../workflows/contract.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { hashSubjectHex } from '../../core/subject.ts';
 import type { Database, Queries } from '../../db/database.ts';
-import { batchWorkflowId, signalBatch, triggerLearning } from '../triggers/learning-triggers.ts';
-import { type EndedState, isFailingSql, type LockedBatch, replayBatch, replayProject } from './replay.ts';
+import { type BatchKey, batchWorkflowId, signalBatch, triggerLearning } from '../triggers/learning-triggers.ts';
+import { type EndedState, isFailingSql, replayBatch, replayProject } from './replay.ts';
 
 /**
  * The states that need an explanation are
@@ -17,17 +18,12 @@ import { type EndedState, isFailingSql, type LockedBatch, replayBatch, replayPro
 export const batchStates = ['running', 'waiting', 'retrying', 'failing', 'done', 'failed', 'stopped'] as const;
 export type BatchState = (typeof batchStates)[number];
 
-export interface BatchProgress {
+export interface BatchProgress extends LearnedCounts {
   readonly messages: number;
   readonly attempts: number;
   readonly nextTryAt: Date | null;
   readonly error: string | null;
   readonly errorMessage: string | null;
-  readonly written: number;
-  readonly repeated: number;
-  readonly dropped: number;
-  readonly merged: number;
-  readonly facts: number;
   /** Known cost of the batch's calls, in nano-dollars. */
   readonly costNanos: number;
 }
@@ -113,7 +109,7 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
      */
     async replay(projectId: string | null, id: string): Promise<BatchWithGroups> {
       await database.transaction(async (tx) => {
-        const [batch] = await tx.query<LockedBatch & { state: string }>(
+        const [batch] = await tx.query<BatchKey & { state: string }>(
           `select id, project_id as "projectId", state from memory_batches
             where id = $1::uuid and ($2::uuid is null or project_id = $2::uuid) for update`,
           [id, projectId],
@@ -131,7 +127,7 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
       await database.transaction(async (tx) => {
         // Clear the run id if the batch still has a run. Otherwise that run would look as if somebody had reset it
         // after the stop, and would reopen the batch.
-        const [stopped] = await tx.query<LockedBatch & { hasRun: boolean }>(
+        const [stopped] = await tx.query<BatchKey & { hasRun: boolean }>(
           `update memory_batches batch
               set state = 'stopped', run_id = case state when 'running' then null else run_id end, finished_at = now()
              from (select id, state = 'running' as "hasRun" from memory_batches
@@ -178,9 +174,8 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
                     min(${nextTrySql}) as "nextTryAt", coalesce(bool_or(part.next_try_at is not null and part.error in ('no_route', 'memory_off')), false) as blocked,
                     (array_agg(part.error order by part.position) filter (where part.error is not null))[1] as error,
                     (array_agg(part.error_message order by part.position) filter (where part.error is not null))[1] as "errorMessage",
-                    coalesce(sum(part.written), 0)::integer as written, coalesce(sum(part.repeated), 0)::integer as repeated,
-                    coalesce(sum(part.dropped), 0)::integer as dropped, coalesce(sum(part.merged), 0)::integer as merged,
-                    coalesce(sum(part.facts), 0)::integer as facts, coalesce(sum(${costSql}), 0)::float8 as "costNanos"
+                    ${learnedCounts.map((name) => `coalesce(sum(part.${name}), 0)::integer as ${name}`).join(', ')},
+                    coalesce(sum(${costSql}), 0)::float8 as "costNanos"
                from memory_batch_groups part where part.batch_id = batch.id) parts
           where ($1::uuid is null or batch.project_id = $1::uuid) and ($2::uuid is null or batch.id = $2::uuid)
             and ($4::text is null or batch.state = $4::text) and ($5::uuid is null or batch.id < $5::uuid)) batches

@@ -10,6 +10,8 @@ import {
   type BatchSummary,
   callUnderWay,
   type GroupStepResult,
+  type LearnedCounts,
+  learnedCounts,
   maxUnusableResponses,
   type PendingGroup,
   type PendingGroups,
@@ -61,13 +63,8 @@ const callCheckMs = 10_000;
  */
 const blockedRetryMs = 10 * 60_000;
 
-export interface GroupProgress {
+export interface GroupProgress extends Partial<LearnedCounts> {
   readonly state: 'learned' | 'done';
-  readonly written?: number;
-  readonly repeated?: number;
-  readonly dropped?: number;
-  readonly merged?: number;
-  readonly facts?: number;
 }
 
 export interface GroupsOptions {
@@ -232,17 +229,7 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
                   calling_run = null, written = written + $4::integer, repeated = repeated + $5::integer, dropped = dropped + $6::integer,
                   merged = merged + $7::integer, facts = facts + $8::integer, learned_at = coalesce(learned_at, $9::timestamptz)
             where batch_id = $1::uuid and position = $2::integer`,
-          [
-            batchId,
-            position,
-            progress.state,
-            progress.written ?? 0,
-            progress.repeated ?? 0,
-            progress.dropped ?? 0,
-            progress.merged ?? 0,
-            progress.facts ?? 0,
-            new Date(clock.now()),
-          ],
+          [batchId, position, progress.state, ...learnedCounts.map((name) => progress[name] ?? 0), new Date(clock.now())],
         );
         return { kind: 'settled', outcome: progress.state, code: null, written: progress.written ?? 0 };
       }),
@@ -285,9 +272,7 @@ async function summarize(tx: Queries, batchId: string): Promise<BatchSummary & {
             count(*) filter (where state = 'failed')::integer as parked,
             coalesce((array_agg(unusable order by position) filter (where state = 'failed'))[1], 0) as unusable,
             (array_agg(error order by position) filter (where state = 'failed'))[1] as code,
-            coalesce(sum(written), 0)::integer as written, coalesce(sum(repeated), 0)::integer as repeated,
-            coalesce(sum(dropped), 0)::integer as dropped, coalesce(sum(merged), 0)::integer as merged,
-            coalesce(sum(facts), 0)::integer as facts
+            ${learnedCounts.map((name) => `coalesce(sum(${name}), 0)::integer as ${name}`).join(', ')}
        from memory_batch_groups where batch_id = $1::uuid`,
     [batchId],
   );

@@ -7,16 +7,11 @@ import { maxUnusableResponses } from '../../../workflows/contract.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { toColumns } from '../../db/row-batches.ts';
-import { signalBatch, triggerLearning } from '../triggers/learning-triggers.ts';
+import { type BatchKey, signalBatch, triggerLearning } from '../triggers/learning-triggers.ts';
 
 export interface BatchRun {
   readonly batchId: string;
   readonly runId: string;
-}
-
-export interface LockedBatch {
-  readonly id: string;
-  readonly projectId: string;
 }
 
 async function reopenBatch(tx: Queries, batchId: string): Promise<void> {
@@ -30,8 +25,8 @@ async function reopenBatch(tx: Queries, batchId: string): Promise<void> {
   await tx.query(`update memory_batches set state = 'running', finished_at = null where id = $1::uuid`, [batchId]);
 }
 
-/** Reopens the batch unless it's done, and starts or signals its run. */
-export async function replayBatch(tx: Queries, batch: LockedBatch): Promise<void> {
+/** Reopens the batch unless it's done, and starts or signals its run. The caller must have locked its row. */
+export async function replayBatch(tx: Queries, batch: BatchKey): Promise<void> {
   await reopenBatch(tx, batch.id);
   await signalBatch(tx, batch, 'replay');
 }

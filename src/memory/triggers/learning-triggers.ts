@@ -19,7 +19,7 @@ export function triggerLearning(tx: Queries, projectId: string): Promise<void> {
   });
 }
 
-interface BatchKey {
+export interface BatchKey {
   readonly id: string;
   readonly projectId: string;
 }
