@@ -11,15 +11,12 @@ import type {
   Activities,
   BatchFinish,
   EmbedProgress,
-  ErasureStatus,
   GroupStepResult,
   LearningCheckResult,
-  LearningFacts,
   LearningGroupInput,
   PendingGroup,
   PendingGroups,
   VideoPollResult,
-  Wait,
 } from '../workflows/contract.ts';
 import { type CleanupActivityDeps, createCleanupActivities } from './cleanup.ts';
 import { withHeartbeats } from './heartbeats.ts';
@@ -56,14 +53,10 @@ export interface ConversationActivityDeps extends Pick<Episodes, 'closeConversat
  */
 export function createConversationActivities({ idleMs, closeConversation, closeIdle }: ConversationActivityDeps) {
   return {
-    readIdleConversations: async ({ project_id: projectId, run }) => {
-      const result = await closeIdle({ projectId, run, idleMs: idleMs() });
-      if (result.kind !== 'wait') return { kind: result.kind, read: result.read };
-      const { waitMs, read, waiting } = result;
-      return { kind: 'wait', waitMs: Math.ceil(waitMs), read, ...(waiting !== undefined && { waiting }) };
-    },
+    readIdleConversations: async ({ project_id: projectId, run }) =>
+      pick(await closeIdle({ projectId, run, idleMs: idleMs() }), 'read', 'waiting'),
     readConversation: async ({ conversation_id: conversationId, opened }) =>
-      toPollResult(await closeConversation({ conversationId, opened, idleMs: idleMs() })),
+      pick(await closeConversation({ conversationId, opened, idleMs: idleMs() })),
   } satisfies Partial<Activities>;
 }
 
@@ -75,24 +68,14 @@ interface EmbeddingActivityDeps {
 function createEmbeddingActivities({ embedPassages }: EmbeddingActivityDeps) {
   return {
     embedPassages: ({ project_id: projectId, run }) =>
-      withHeartbeats(async () => {
-        const { kind, passages, reason } = await embedPassages(projectId, run, cancellationSignal());
-        return { kind, passages, ...(reason && { reason }) };
-      }),
+      withHeartbeats(async () => pick(await embedPassages(projectId, run, cancellationSignal()), 'passages', 'reason')),
   } satisfies Partial<Activities>;
 }
 
 export function createErasureActivities({ checkProcesses, purgeRuns, finish }: ErasureSteps) {
   return {
-    lookAtErasure: ({ erasure_id: id }) =>
-      withHeartbeats(async (): Promise<ErasureStatus> => {
-        const status = await checkProcesses(id);
-        if (status.kind !== 'wait') return { kind: status.kind };
-        const { waitMs, ready, total, missing } = status;
-        const counts = ready !== undefined && total !== undefined && missing !== undefined ? { ready, total, missing } : {};
-        return { kind: 'wait', waitMs: Math.ceil(waitMs), ...counts };
-      }),
-    purgeErasedRuns: ({ erasure_id: id }) => withHeartbeats(async () => ({ kind: (await purgeRuns(id, cancellationSignal())).kind })),
+    lookAtErasure: ({ erasure_id: id }) => withHeartbeats(async () => pick(await checkProcesses(id), 'ready', 'total', 'missing')),
+    purgeErasedRuns: ({ erasure_id: id }) => withHeartbeats(async () => pick(await purgeRuns(id, cancellationSignal()))),
     finishErasure: ({ erasure_id: id }) => withHeartbeats(() => finish(id)),
   } satisfies Partial<Activities>;
 }
@@ -136,23 +119,11 @@ export function createLearningActivities(deps: LearningActivityDeps) {
     ({ batch_id: batchId, position }: LearningGroupInput): Promise<GroupStepResult> =>
       withHeartbeats(async () => {
         const result = await step({ ...currentRun(batchId), position }, signalOfStep(deps.stopping));
-        if (result.kind === 'settled') {
-          const { outcome, code = null, written = 0 } = result;
-          return outcome === undefined ? { kind: 'settled' } : { kind: 'settled', outcome, code, written };
-        }
-        const { waitMs, attempts, code, blocked, unusable } = result;
-        return { kind: 'wait', waitMs: Math.ceil(waitMs), attempts, code, blocked, ...(unusable && { unusable }) };
+        return pick(result, 'outcome', 'code', 'written', 'attempts', 'blocked', 'unusable');
       });
+
   return {
-    lookAtLearning: ({ project_id: projectId }) =>
-      withHeartbeats(async (): Promise<LearningCheckResult> => {
-        const result = await deps.checkLearning(projectId);
-        if (result.kind === 'gone') return { kind: 'gone' };
-        const facts: LearningFacts = Object.fromEntries(
-          learningFacts.flatMap((name) => (result[name] === undefined ? [] : [[name, result[name]]])),
-        );
-        return result.kind === 'wait' ? { kind: 'wait', waitMs: Math.ceil(result.waitMs), ...facts } : { kind: result.kind, ...facts };
-      }),
+    lookAtLearning: ({ project_id: projectId }) => withHeartbeats(async () => pick(await deps.checkLearning(projectId), ...learningFacts)),
     openBatch: ({ batch_id: batchId }) =>
       withHeartbeats(async () => {
         const { groups, total } = await deps.openBatch(currentRun(batchId));
@@ -185,22 +156,22 @@ export interface VideoActivityDeps {
 export function createVideoActivities({ pollVideo }: VideoActivityDeps) {
   return {
     pollVideo: ({ call_id: callId }) =>
-      withHeartbeats(async (): Promise<VideoPollResult> => {
-        const result = await pollVideo(callId, cancellationSignal());
-        if (result.kind === 'gone') return { kind: 'gone' };
-        if (result.kind === 'wait') {
-          const { waitMs, unreachable, giveUpMs } = result;
-          return { kind: 'wait', waitMs: Math.ceil(waitMs), unreachable, ...(giveUpMs !== undefined && { giveUpMs: Math.ceil(giveUpMs) }) };
-        }
-        return { kind: 'settled', outcome: result.outcome, code: result.code };
+      withHeartbeats(async () => {
+        const result = pick(await pollVideo(callId, cancellationSignal()), 'outcome', 'code', 'unreachable', 'giveUpMs');
+        if (result.kind !== 'wait' || result.giveUpMs === undefined) return result;
+        return { ...result, giveUpMs: Math.ceil(result.giveUpMs) };
       }),
   } satisfies Partial<Activities>;
 }
 
+type NamesOf<Result> = Result extends unknown ? Exclude<keyof Result & string, 'kind' | 'waitMs'> : never;
+
 /**
- * Turns the result of an activity into a `wait` result, which tells the workflow to call the activity again. We copy
- * only the kind and the delay (rounded up), so nothing else ends up in the workflow's history.
+ * Copies only the kind, the delay (rounded up) and the named members of a result, so nothing else ends up in the
+ * workflow's history.
  */
-function toPollResult<Kind extends string>(result: { readonly kind: Kind } | Wait): { readonly kind: Kind } | Wait {
-  return 'waitMs' in result ? { kind: 'wait', waitMs: Math.ceil(result.waitMs) } : { kind: result.kind };
+function pick<Result extends { readonly kind: string }>(result: Result, ...names: readonly NamesOf<Result>[]): Result {
+  const wanted: readonly string[] = ['kind', 'waitMs', ...names];
+  const members = Object.entries(result).filter(([name, value]) => wanted.includes(name) && value !== undefined);
+  return Object.fromEntries(members.map(([name, value]) => [name, name === 'waitMs' ? Math.ceil(Number(value)) : value])) as Result;
 }
