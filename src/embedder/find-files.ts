@@ -5,31 +5,14 @@ import { readdir, stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { LocalModel } from '../core/local-model.ts';
+import type { EmbedderFiles } from './messages.ts';
 import { type ModelFile, pinnedModels, runtimeFolder, runtimeSha256 } from './pinned-files.ts';
-
-export interface ModelPaths {
-  readonly name: LocalModel;
-  readonly weights: string;
-  readonly tokenizer: string;
-}
-
-export interface EmbedderFiles {
-  readonly models: readonly ModelPaths[];
-  /** The folder whose `node_modules` contains the runtime. */
-  readonly runtime: string;
-}
-
-/** The locations of the embedder's files. A path is null if no folder has an intact copy of the file. */
-export interface FoundFiles {
-  readonly models: readonly { readonly name: LocalModel; readonly weights: string | null; readonly tokenizer: string | null }[];
-  readonly runtime: string | null;
-}
 
 /**
  * Looks for the files in these folders and checks their hashes, which takes 0.2 s. We treat a damaged file as missing,
- * so that it's fetched again.
+ * so that it's fetched again. A path is null if no folder has an intact copy of the file.
  */
-export async function findFiles(models: readonly LocalModel[], folders: readonly string[]): Promise<FoundFiles> {
+export async function findFiles(models: readonly LocalModel[], folders: readonly string[]) {
   const [runtime, ...found] = await Promise.all([
     findRuntime(folders),
     ...models.map(async (name) => {
@@ -44,7 +27,7 @@ export async function findFiles(models: readonly LocalModel[], folders: readonly
   return { models: found, runtime };
 }
 
-export function toComplete({ models, runtime }: FoundFiles): EmbedderFiles | null {
+export function toComplete({ models, runtime }: Awaited<ReturnType<typeof findFiles>>): EmbedderFiles | null {
   const complete = models.flatMap(({ name, weights, tokenizer }) =>
     weights === null || tokenizer === null ? [] : [{ name, weights, tokenizer }],
   );

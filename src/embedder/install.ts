@@ -6,36 +6,24 @@ import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { waitForFileLock } from '../core/file-lock.ts';
 import type { LocalModel } from '../core/local-model.ts';
-import type { Logger } from '../observability/logger.ts';
-import { fetchModel, fetchRuntime } from './fetch-files.ts';
-import { type EmbedderFiles, findFiles, toComplete } from './find-files.ts';
+import { type FetchOptions, fetchModel, fetchRuntime } from './fetch-files.ts';
+import { findFiles, toComplete } from './find-files.ts';
+import type { EmbedderFiles } from './messages.ts';
 import { pinnedModels } from './pinned-files.ts';
-import type { Variables } from './run-program.ts';
 
-export interface InstallOptions {
+export interface InstallOptions extends Omit<FetchOptions, 'target' | 'temporary'> {
   readonly models: readonly LocalModel[];
   /** A folder that the operator provides. It's searched first and never written to. Null if none is configured. */
   readonly folder: string | null;
   readonly cacheDir: string;
-  readonly variables: Variables;
-  readonly hubAddress?: string;
-  readonly logger: Logger;
-  readonly signal: AbortSignal;
 }
 
 /**
  * If a file is missing and can't be fetched, throws an error with a one-sentence message. If the signal is aborted,
  * throws its reason.
  */
-export async function provideFiles({
-  models,
-  folder,
-  cacheDir,
-  variables,
-  hubAddress,
-  logger,
-  signal,
-}: InstallOptions): Promise<EmbedderFiles> {
+export async function provideFiles({ models, folder, cacheDir, ...shared }: InstallOptions): Promise<EmbedderFiles> {
+  const { logger, signal } = shared;
   const folders = folder === null ? [cacheDir] : [folder, cacheDir];
   const found = toComplete(await findFiles(models, folders));
   if (found) return found;
@@ -47,7 +35,7 @@ export async function provideFiles({
     await removeLeftovers(cacheDir);
     const missing = await findFiles(models, folders);
     await mkdir(temporary, { recursive: true });
-    const options = { target: cacheDir, temporary, variables, ...(hubAddress !== undefined && { hubAddress }), logger, signal };
+    const options = { ...shared, target: cacheDir, temporary };
     // Wait for all downloads even if one of them fails, so that the next attempt can use the files that did arrive.
     const results = await Promise.allSettled([
       ...missing.models.flatMap(({ name, ...paths }) => {

@@ -9,18 +9,11 @@ import { createServer as createHttpServer } from 'node:http';
 import { createServer, type Socket } from 'node:net';
 import { embedderMessage, type ServiceMessage } from './messages.ts';
 
-export interface Listener {
-  readonly port: number;
-  /** Passes all further connections to the embedder process. If it's null, connections are refused. */
-  passTo(process: ChildProcess | null): void;
-  close(): void;
-}
-
 const refusal = JSON.stringify({ error: { message: 'the local model is not loaded yet', type: 'server_error', param: null, code: null } });
 const connection: ServiceMessage = { kind: 'connection' };
 
 /** Listens on any free port of the loopback address. */
-export async function openListener(): Promise<Listener> {
+export async function openListener() {
   let receiver: ChildProcess | null = null;
   /**
    * Sockets that this process has to close itself, either because it refuses the connection, or because the embedder
@@ -60,13 +53,14 @@ export async function openListener(): Promise<Listener> {
   if (address === null || typeof address === 'string') throw new Error('the server has no port');
   return {
     port: address.port,
-    passTo(next) {
+    /** Passes all further connections to the embedder process. If it's null, connections are refused. */
+    passTo(next: ChildProcess | null): void {
       receiver?.off('message', closeAccepted);
       receiver = next?.on('message', closeAccepted) ?? null;
       sent = [];
       if (next === null) closeHeld();
     },
-    close() {
+    close(): void {
       server.close();
       closeHeld();
     },

@@ -1,15 +1,16 @@
 import { z } from 'zod';
 import { localModels } from '../core/local-model.ts';
 
+const embedderFiles = z.object({
+  models: z.array(z.object({ name: z.enum(localModels), weights: z.string(), tokenizer: z.string() })).readonly(),
+  /** The folder whose `node_modules` contains the runtime. */
+  runtime: z.string(),
+});
+
+export type EmbedderFiles = z.infer<typeof embedderFiles>;
+
 export const serviceMessage = z.discriminatedUnion('kind', [
-  z.object({
-    kind: z.literal('load'),
-    files: z.object({
-      models: z.array(z.object({ name: z.enum(localModels), weights: z.string(), tokenizer: z.string() })).readonly(),
-      runtime: z.string(),
-    }),
-    token: z.string(),
-  }),
+  z.object({ kind: z.literal('load'), files: embedderFiles, token: z.string() }),
   /** The caller's socket is attached to this message. */
   z.object({ kind: z.literal('connection') }),
 ]);

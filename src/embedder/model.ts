@@ -12,7 +12,7 @@ import { createRequire } from 'node:module';
 import { extname, join } from 'node:path';
 import { Tokenizer } from '@huggingface/tokenizers';
 import { type LocalModel, localModelMaxTokens } from '../core/local-model.ts';
-import type { EmbedderFiles, ModelPaths } from './find-files.ts';
+import type { EmbedderFiles } from './messages.ts';
 import { createTokenizer } from './packed/unigram-tokenizer.ts';
 
 export interface Embedding {
@@ -50,7 +50,7 @@ export async function loadModels({ models, runtime }: EmbedderFiles): Promise<Re
   return embeds;
 }
 
-async function loadModel({ weights, tokenizer }: ModelPaths, { InferenceSession, Tensor }: Runtime): Promise<Embed> {
+async function loadModel({ weights, tokenizer }: EmbedderFiles['models'][number], { InferenceSession, Tensor }: Runtime): Promise<Embed> {
   const tokenize = await loadTokenizer(tokenizer);
   // Use a single thread, so that the other cores can serve calls.
   const session = await InferenceSession.create(weights, { intraOpNumThreads: 1, interOpNumThreads: 1, logSeverityLevel: 3 });

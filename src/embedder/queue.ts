@@ -9,13 +9,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Embed, Embedding } from './model.ts';
 
-export interface EmbeddingQueue {
-  /**
-   * Returns a vector for each text, in the same order, or null if the queue is full. If the signal is aborted, rejects
-   * with its reason.
-   */
-  add(embed: Embed, texts: readonly string[], signal: AbortSignal): Promise<readonly Embedding[]> | null;
-}
+export type EmbeddingQueue = ReturnType<typeof createEmbeddingQueue>;
 
 interface Waiting {
   readonly embed: Embed;
@@ -23,8 +17,7 @@ interface Waiting {
   readonly characters: number;
   readonly done: Embedding[];
   readonly signal: AbortSignal;
-  readonly resolve: (embeddings: readonly Embedding[]) => void;
-  readonly reject: (reason: unknown) => void;
+  readonly outcome: PromiseWithResolvers<readonly Embedding[]>;
 }
 
 const limits = { requests: 256, characters: 8 * 1024 * 1024 };
@@ -32,7 +25,7 @@ const limits = { requests: 256, characters: 8 * 1024 * 1024 };
 const maxShortCharacters = 2_200;
 const shortTurns = 4;
 
-export function createEmbeddingQueue(): EmbeddingQueue {
+export function createEmbeddingQueue() {
   const short: Waiting[] = [];
   const long: Waiting[] = [];
   let characters = 0;
@@ -51,33 +44,37 @@ export function createEmbeddingQueue(): EmbeddingQueue {
   const embedNext = async (requests: Waiting[]): Promise<void> => {
     const [first] = requests;
     if (!first) return;
-    const { embed, texts, done, signal } = first;
+    const { embed, texts, done, signal, outcome } = first;
     const end = (settle: () => void): void => {
       requests.shift();
       characters -= first.characters;
       settle();
     };
-    if (signal.aborted) return end(() => first.reject(signal.reason));
+    if (signal.aborted) return end(() => outcome.reject(signal.reason));
     try {
       done.push(await embed(texts[done.length] ?? ''));
     } catch (error) {
-      return end(() => first.reject(error));
+      return end(() => outcome.reject(error));
     }
-    if (done.length === texts.length) end(() => first.resolve(done));
+    if (done.length === texts.length) end(() => outcome.resolve(done));
   };
 
   return {
-    add(embed, texts, signal) {
+    /**
+     * Returns a vector for each text, in the same order, or null if the queue is full. If the signal is aborted, rejects
+     * with its reason.
+     */
+    add(embed: Embed, texts: readonly string[], signal: AbortSignal): Promise<readonly Embedding[]> | null {
       const added = texts.reduce((sum, text) => sum + text.length, 0);
       if (short.length + long.length >= limits.requests || characters + added > limits.characters) return null;
       characters += added;
-      const { promise, resolve, reject } = Promise.withResolvers<readonly Embedding[]>();
-      (added <= maxShortCharacters ? short : long).push({ embed, texts, characters: added, done: [], signal, resolve, reject });
+      const outcome = Promise.withResolvers<readonly Embedding[]>();
+      (added <= maxShortCharacters ? short : long).push({ embed, texts, characters: added, done: [], signal, outcome });
       if (!isRunning) {
         isRunning = true;
         void run();
       }
-      return promise;
+      return outcome.promise;
     },
   };
 }

@@ -8,13 +8,7 @@ const run = promisify(execFile);
 
 export type Variables = Readonly<Record<string, string | undefined>>;
 
-interface ProgramOptions {
-  readonly arguments: readonly string[];
-  readonly folder: string;
-  readonly variables: Variables;
-  readonly timeoutMs: number;
-  readonly signal: AbortSignal;
-}
+const timeoutMs = 10 * 60_000;
 
 /**
  * Matches the environment variables that package managers need. All others, such as the vendors' keys, are withheld.
@@ -28,7 +22,9 @@ const neededNames =
  */
 export async function runProgram(
   program: string,
-  { arguments: given, folder, variables, timeoutMs, signal }: ProgramOptions,
+  given: readonly string[],
+  folder: string,
+  { variables, signal }: { readonly variables: Variables; readonly signal: AbortSignal },
 ): Promise<void> {
   const entries = Object.entries(variables).filter(([name, value]) => value !== undefined && neededNames.test(name));
   try {

@@ -1,8 +1,10 @@
 /** Serves `POST /v1/embeddings` in OpenAI's format, to clients that have the token. */
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { z } from 'zod';
+import { parseJson } from '../core/json/narrow.ts';
 import { type LocalModel, localModels } from '../core/local-model.ts';
+import { sha256 } from '../core/sha256.ts';
 import type { Embed, Embedding } from './model.ts';
 import type { EmbeddingQueue } from './queue.ts';
 
@@ -38,13 +40,13 @@ interface ServerOptions {
 
 /** Creates a server that doesn't listen on a port. Pass it a connection by emitting a `connection` event. */
 export function createEmbeddingServer({ models, queue, token }: ServerOptions): Server {
-  const expected = digest(`Bearer ${token}`);
+  const expected = sha256(`Bearer ${token}`);
   let heldBytes = 0;
   return createServer((request, response) => {
     const left = new AbortController();
     response.once('close', () => left.abort(new Error('the client has disconnected')));
     const respond = async (): Promise<void> => {
-      if (!timingSafeEqual(digest(request.headers.authorization ?? ''), expected)) throw new RequestError(401, 'invalid token');
+      if (!timingSafeEqual(sha256(request.headers.authorization ?? ''), expected)) throw new RequestError(401, 'invalid token');
       if (request.method !== 'POST' || request.url !== '/v1/embeddings') throw new RequestError(404, 'not found');
       // Assume the maximum if the request has no `content-length`.
       const bytes = Number(request.headers['content-length'] ?? maxInputBytes);
@@ -65,10 +67,6 @@ export function createEmbeddingServer({ models, queue, token }: ServerOptions): 
   });
 }
 
-function digest(text: string): Buffer {
-  return createHash('sha256').update(text).digest();
-}
-
 async function readBody(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -81,12 +79,8 @@ async function readBody(request: IncomingMessage): Promise<string> {
 }
 
 function parseBody(body: string): z.output<typeof requestSchema> {
-  let json: unknown;
-  try {
-    json = JSON.parse(body);
-  } catch {
-    throw new RequestError(400, 'the body is not valid JSON');
-  }
+  const json = parseJson(body);
+  if (json === undefined) throw new RequestError(400, 'the body is not valid JSON');
   const parsed = requestSchema.safeParse(json);
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;

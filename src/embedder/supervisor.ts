@@ -14,26 +14,13 @@ import { backoffMs } from '../core/backoff.ts';
 import { errorSummary } from '../core/error-messages.ts';
 import { toLocalModelId } from '../core/local-model.ts';
 import { withTimeout } from '../core/time-limit.ts';
-import type { Logger } from '../observability/logger.ts';
-import type { EmbedderFiles } from './find-files.ts';
 import { type InstallOptions, provideFiles } from './install.ts';
 import { openListener } from './listener.ts';
-import { embedderMessage, type ServiceMessage } from './messages.ts';
+import { type EmbedderFiles, embedderMessage, type ServiceMessage } from './messages.ts';
 
-export interface LocalEmbedder {
-  readonly url: string;
-  /**
-   * The API key of the local provider. It's only known to this process, so other programs on the machine can't use the
-   * embedder.
-   */
-  readonly token: string;
-  /** Retries immediately instead of waiting for the backoff. */
-  retry(): void;
-  stop(): Promise<void>;
-}
+export type LocalEmbedder = Awaited<ReturnType<typeof startLocalEmbedder>>;
 
-export interface LocalEmbedderOptions extends Pick<InstallOptions, 'models' | 'folder' | 'cacheDir' | 'variables'> {
-  readonly logger: Logger;
+export interface LocalEmbedderOptions extends Pick<InstallOptions, 'models' | 'folder' | 'cacheDir' | 'variables' | 'logger'> {
   /** Called when the models become available or unavailable. */
   readonly onChange: (isReady: boolean) => void;
   /** Called once with an explanation, the first time that the files can't be fetched or loaded. */
@@ -52,7 +39,7 @@ const healthyAfterMs = 60_000;
  */
 const heapLimit = '--max-old-space-size=160';
 
-export async function startLocalEmbedder(options: LocalEmbedderOptions): Promise<LocalEmbedder> {
+export async function startLocalEmbedder(options: LocalEmbedderOptions) {
   const { models, folder, cacheDir, variables, logger, onChange, onUnavailable } = options;
   const model = models.map(toLocalModelId).join();
   const token = randomBytes(32).toString('base64url');
@@ -112,11 +99,16 @@ export async function startLocalEmbedder(options: LocalEmbedderOptions): Promise
   loop.start();
   return {
     url: `http://127.0.0.1:${listener.port}/v1`,
+    /**
+     * The API key of the local provider. It's only known to this process, so other programs on the machine can't use the
+     * embedder.
+     */
     token,
-    retry() {
+    /** Retries immediately instead of waiting for the backoff. */
+    retry(): void {
       if (loop.isFailing) loop.wake();
     },
-    async stop() {
+    async stop(): Promise<void> {
       await loop.stop();
       listener.close();
     },

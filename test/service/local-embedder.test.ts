@@ -5,7 +5,7 @@
 import { mkdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import type { EmbedderFiles } from '../../src/embedder/find-files.ts';
+import type { EmbedderFiles } from '../../src/embedder/messages.ts';
 import { identifyProcess } from '../../src/temporal/dev-server/processes.ts';
 import { embedderFiles, findEmbedder } from '../support/embedder-files.ts';
 import { eventually } from '../support/gateway.ts';

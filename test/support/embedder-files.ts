@@ -5,8 +5,8 @@
 import { resolve } from 'node:path';
 import { cacheDirectory } from '../../scripts/cache.js';
 import { defaultLocalModel, type LocalModel } from '../../src/core/local-model.ts';
-import type { EmbedderFiles } from '../../src/embedder/find-files.ts';
 import { provideFiles } from '../../src/embedder/install.ts';
+import type { EmbedderFiles } from '../../src/embedder/messages.ts';
 import { createLogger } from '../../src/observability/logger.ts';
 import { run } from './run.ts';
 

@@ -52,12 +52,8 @@ export function buildOnnx(model: PackedModel): Parts {
   const states = addOwn('GatherBlockQuantized', [words, 'input_ids', wordScales], 'word_states', rows);
   const zero = addTensor('zero', 'int64', [1], new Uint8Array(8));
   const length = addNode('Shape', ['input_ids'], 'length', { start: { int: 1 } });
-  const allPositions = addTensor(
-    'positions',
-    'float',
-    [positions, hidden],
-    addRow(model.tensor('emb.pos'), model.tensor('emb.type'), hidden),
-  );
+  const positionRows = addRow(model.tensor('emb.pos'), model.tensor('emb.type'), hidden);
+  const allPositions = addTensor('positions', 'float', [positions, hidden], positionRows);
   const usedPositions = addNode('Slice', [allPositions, zero, length, zero], 'used_positions');
   const placed = addNode('Add', [states, usedPositions], 'placed_states');
   let state = addNode('LayerNormalization', [placed, addVector('emb.ln.w'), addVector('emb.ln.b')], 'l', { epsilon: { float: epsilon } });

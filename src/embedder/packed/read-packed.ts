@@ -4,20 +4,7 @@
  * a 16-bit scale. Everything else consists of 32-bit floats.
  */
 
-export interface PackedModel {
-  readonly hidden: number;
-  readonly layers: number;
-  readonly heads: number;
-  readonly inner: number;
-  readonly vocabulary: number;
-  /** The maximum number of input tokens. */
-  readonly positions: number;
-  readonly epsilon: number;
-  /** The tokenizer's vocabulary, which `readPieces` parses. */
-  readonly pieces: Buffer;
-  /** Throws if the model has no tensor with this name. */
-  tensor(name: string): Buffer;
-}
+export type PackedModel = ReturnType<typeof readPacked>;
 
 export const blockSize = 32;
 /** The size of an encoded block. It consists of a 16-bit scale and a 4-bit weight for each element. */
@@ -25,7 +12,8 @@ export const blockBytes = 2 + blockSize / 2;
 
 const magic = 'E5S1';
 
-export function readPacked(file: Buffer): PackedModel {
+/** `positions` is the maximum number of input tokens. `pieces` is the tokenizer's vocabulary, which `readPieces` parses. */
+export function readPacked(file: Buffer) {
   const read = createCursor(file);
   if (read.text(4) !== magic || read.uint32() !== 1) throw new Error('the file is not a packed model');
   const [hidden, layers, heads, inner, vocabulary, positions] = [
@@ -49,7 +37,8 @@ export function readPacked(file: Buffer): PackedModel {
   }
   return {
     ...{ hidden, layers, heads, inner, vocabulary, positions, epsilon, pieces },
-    tensor(name) {
+    /** Throws if the model has no tensor with this name. */
+    tensor(name: string): Buffer {
       const found = tensors.get(name);
       if (!found) throw new Error(`the packed model has no tensor ${name}`);
       return found;

@@ -7,16 +7,6 @@ import { createCursor } from './read-packed.ts';
 /** Returns the ids of the pieces, between the ids that mark the start and the end of the text. */
 export type Tokenize = (text: string) => number[];
 
-interface Pieces {
-  readonly ids: ReadonlyMap<string, number>;
-  readonly scores: Float32Array;
-  readonly start: number;
-  readonly end: number;
-  readonly unknown: number;
-  /** Replacements of code points, as defined by the model's normalizer. */
-  readonly replacements: ReadonlyMap<number, string>;
-}
-
 /** SentencePiece puts this character in front of each word. */
 const wordMark = '\u2581';
 /** How much lower an unknown character scores than the least likely piece. */
@@ -71,7 +61,8 @@ export function createTokenizer(file: Buffer): Tokenize {
   };
 }
 
-function readPieces(file: Buffer): Pieces {
+/** `replacements` maps code points to their replacements, as defined by the model's normalizer. */
+function readPieces(file: Buffer) {
   const read = createCursor(file);
   const count = read.uint32();
   const [start, end, padding, unknown] = [read.uint32(), read.uint32(), read.uint32(), read.uint32()];
