@@ -15,18 +15,14 @@ const instructionBytes = 200;
 /** How much heap each end of a character range takes in a compiled expression (measured). */
 const rangeBytes = 16;
 
-export interface ExpressionCache {
-  /** Throws RE2's error if the expression is invalid. */
-  test(expression: string, text: string): boolean;
-  /** The estimated size of all compiled expressions, including their automata. */
-  bytes(): number;
-}
+export type ExpressionCache = ReturnType<typeof createExpressionCache>;
 
 /** `maxBytes` limits the estimated size. The actual heap usage can be twice as much. */
-export function createExpressionCache(maxBytes: number): ExpressionCache {
+export function createExpressionCache(maxBytes: number) {
   const cache = new LRUCache<string, CompiledExpression>({ maxSize: maxBytes });
   return {
-    test(expression, text) {
+    /** Throws RE2's error if the expression is invalid. */
+    test(expression: string, text: string): boolean {
       const compiled = cache.get(expression) ?? compileExpression(expression);
       const isMatch = compiled.re2.test(text);
       const bytes = compiled.bytes + automatonBytes(compiled.re2);
@@ -36,6 +32,7 @@ export function createExpressionCache(maxBytes: number): ExpressionCache {
       }
       return isMatch;
     },
+    /** Returns the estimated size of all compiled expressions, including their automata. */
     bytes: () => cache.calculatedSize,
   };
 }

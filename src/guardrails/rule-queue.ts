@@ -28,13 +28,6 @@ export interface RuleOutcome {
   readonly cause?: unknown;
 }
 
-export interface RuleQueue {
-  /**
-   * Matches rules in the thread. Rejects with `budget_unavailable` if the project already has too much work waiting.
-   */
-  run(work: RuleWork): Promise<RuleOutcome>;
-}
-
 export interface RuleQueueOptions {
   readonly thread: RuleThread;
   /** How much CPU time all rules of a call may take together. */
@@ -48,6 +41,8 @@ const defaults = { maxCallMs: 10_000, maxWaitingCalls: 1_000, maxWaitingCharacte
 
 /** The maximum number of characters per request to the thread. */
 const batchLength = 32 * 1024;
+
+const queueFull = "too many texts are waiting for the project's content rules; try again in a moment";
 
 interface Task extends Pick<RuleWork, 'rules'> {
   readonly length: number;
@@ -73,7 +68,7 @@ interface Share {
   usedMicros: number;
 }
 
-export function createRuleQueue(options: Partial<RuleQueueOptions> = {}): RuleQueue {
+export function createRuleQueue(options: Partial<RuleQueueOptions> = {}) {
   const { thread = createRuleThread(), maxCallMs, maxWaitingCalls, maxWaitingCharacters } = { ...defaults, ...options };
   const shares = new Map<string, Share>();
   /**
@@ -136,16 +131,15 @@ export function createRuleQueue(options: Partial<RuleQueueOptions> = {}): RuleQu
   };
 
   return {
-    run({ project, rules, texts, signal }) {
+    /**
+     * Matches rules in the thread. Rejects with `budget_unavailable` if the project already has too much work waiting.
+     */
+    run({ project, rules, texts, signal }: RuleWork): Promise<RuleOutcome> {
       const length = texts.reduce((sum, text) => sum + text.length, 0);
       const share = shares.get(project) ?? { tasks: [], usedMicros: virtualMicros };
       const waiting = share.tasks.reduce((sum, task) => sum + task.length, 0);
       if (share.tasks.length >= maxWaitingCalls || (waiting > 0 && waiting + length > maxWaitingCharacters))
-        return Promise.reject(
-          gatewayError('budget_unavailable', {
-            message: "too many texts are waiting for the project's content rules; try again in a moment",
-          }),
-        );
+        return Promise.reject(gatewayError('budget_unavailable', { message: queueFull }));
       const outcome = Promise.withResolvers<RuleOutcome>();
       const batches = batchTexts(texts, batchLength);
       const task: Task = { length, rules, batches, matched: new Set(), outcome, batch: null, usedMicros: 0, isEnded: false };

@@ -16,18 +16,12 @@ export interface RuleThreadOptions {
   readonly maxMs: number;
 }
 
-export interface RuleThread {
-  /**
-   * Matches rules in the thread. Only call this when the previous request has ended, because the thread handles one at
-   * a time. Rejects if the thread runs out of memory or takes too long.
-   */
-  match(request: MatchRequest): Promise<ThreadResult>;
-}
+export type RuleThread = ReturnType<typeof createRuleThread>;
 
 /** `rule-worker.ts` caches compiled expressions up to a quarter of this heap. */
 const defaults: RuleThreadOptions = { maxHeapMb: 192, maxMs: 10_000 };
 
-export function createRuleThread({ maxHeapMb, maxMs } = defaults): RuleThread {
+export function createRuleThread({ maxHeapMb, maxMs } = defaults) {
   let worker: Worker | null = null;
   let pending: PromiseWithResolvers<ThreadResult> | null = null;
   let timer: NodeJS.Timeout | undefined;
@@ -58,7 +52,11 @@ export function createRuleThread({ maxHeapMb, maxMs } = defaults): RuleThread {
   };
 
   return {
-    match(request) {
+    /**
+     * Matches rules in the thread. Only call this when the previous request has ended, because the thread handles one at
+     * a time. Rejects if the thread runs out of memory or takes too long.
+     */
+    match(request: MatchRequest): Promise<ThreadResult> {
       worker ??= start();
       const current = worker;
       pending = Promise.withResolvers();
