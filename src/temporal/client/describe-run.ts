@@ -2,7 +2,6 @@
  * Builds everything that describes a run to operators: its static summary and details, its memo, and its search
  * attributes. Temporal stores all of these unencrypted.
  */
-import type { SearchAttributePair } from '@temporalio/common';
 import { searchAttributes, type WorkflowName } from '../../../workflows/contract.ts';
 import { note, toMarkdown } from '../../../workflows/notes.ts';
 import type { OutboxEntry, OutboxInput } from '../../db/outbox.ts';
@@ -15,18 +14,7 @@ export interface StartEntry extends OutboxEntry {
   readonly projectSlug?: string | null;
 }
 
-export interface RunDescription {
-  readonly staticSummary: string;
-  readonly staticDetails: string;
-  /**
-   * The memo contains the summary as well, because a run that continues as new keeps its memo, but not its static
-   * summary and details.
-   */
-  readonly memo: { readonly summary: string };
-  readonly searchAttributes: readonly SearchAttributePair[];
-}
-
-export function describeRun(workflow: WorkflowName, { workflowId, projectId, projectSlug, input }: StartEntry): RunDescription {
+export function describeRun(workflow: WorkflowName, { workflowId, projectId, projectSlug, input }: StartEntry) {
   const slug = projectSlug ?? '';
   const { summary, about, ids = [], batchId } = describeWork(workflow, input, slug);
   const project = projectId === undefined ? [] : [note('project', slug, projectId)];
@@ -36,6 +24,8 @@ export function describeRun(workflow: WorkflowName, { workflowId, projectId, pro
     // In long details, operators have to scroll to see the end. The project goes last, because it's in the summary as
     // well.
     staticDetails: toMarkdown([about, ...ids, ...project]),
+    // The memo contains the summary as well, because a run that continues as new keeps its memo, but not its static
+    // summary and details.
     memo: { summary },
     searchAttributes: [
       { key: searchAttributes.kind, value: kind },

@@ -14,18 +14,7 @@ import {
 } from '../connection/temporal-connection.ts';
 import { encryptionKeyIdOf } from '../payloads/encryption.ts';
 
-export interface PayloadKeyUsage {
-  readonly runs: number;
-  readonly schedules: number;
-  /** Maps the id of each key to what still needs it. */
-  readonly keys: ReadonlyMap<string, KeyUsage>;
-}
-
-export interface KeyUsage {
-  readonly runs: number;
-  readonly schedules: number;
-  readonly examples: readonly string[];
-}
+export type PayloadKeyUsage = Awaited<ReturnType<typeof readPayloadKeyUsage>>;
 
 type Endpoint = Pick<TemporalOptions, 'address' | 'namespace' | 'tls' | 'apiKey'>;
 type Service = ReturnType<typeof connect>['workflowService'];
@@ -41,8 +30,10 @@ const maxExamples = 5;
 const retryDelays = { initialMs: 200, maxMs: 2_000 };
 const maxRetries = 4;
 
-/** Throws if the server is unavailable or rejects a request. */
-export async function readPayloadKeyUsage(endpoint: Endpoint): Promise<PayloadKeyUsage> {
+/**
+ * `keys` maps the id of each key to what still needs it. Throws if the server is unavailable or rejects a request.
+ */
+export async function readPayloadKeyUsage(endpoint: Endpoint) {
   const { namespace } = endpoint;
   const connection = connect(endpoint);
   const service = connection.workflowService;
@@ -85,38 +76,36 @@ export async function readPayloadKeyUsage(endpoint: Endpoint): Promise<PayloadKe
     });
   }
 
-  async function* listOpenRuns(): AsyncGenerator<Execution> {
-    const query = 'ExecutionStatus = "Running"';
+  async function* readPages<Page extends { readonly nextPageToken: Uint8Array }>(
+    read: (nextPageToken: Uint8Array) => Promise<Page>,
+  ): AsyncGenerator<Page> {
     let nextPageToken: Uint8Array = new Uint8Array();
     do {
-      const request = { namespace, query, pageSize: runsPerPage, nextPageToken };
-      const page = await send(() => service.listWorkflowExecutions(request));
-      for (const { execution } of page.executions) if (execution) yield execution;
+      const page = await send(() => read(nextPageToken));
+      yield page;
       nextPageToken = page.nextPageToken;
     } while (nextPageToken.length > 0);
   }
 
+  async function* listOpenRuns(): AsyncGenerator<Execution> {
+    const request = { namespace, query: 'ExecutionStatus = "Running"', pageSize: runsPerPage };
+    for await (const { executions } of readPages((nextPageToken) => service.listWorkflowExecutions({ ...request, nextPageToken })))
+      for (const { execution } of executions) if (execution) yield execution;
+  }
+
   async function* listSchedules(): AsyncGenerator<string> {
-    let nextPageToken: Uint8Array = new Uint8Array();
-    do {
-      const request = { namespace, maximumPageSize: runsPerPage, nextPageToken };
-      const page = await send(() => service.listSchedules(request));
+    const request = { namespace, maximumPageSize: runsPerPage };
+    for await (const page of readPages((nextPageToken) => service.listSchedules({ ...request, nextPageToken })))
       for (const { scheduleId } of page.schedules) if (scheduleId) yield scheduleId;
-      nextPageToken = page.nextPageToken;
-    } while (nextPageToken.length > 0);
   }
 
   /** Returns null if the run has been deleted in the meantime. */
   async function readKeyIds(execution: Execution): Promise<ReadonlySet<string> | null> {
     const keyIds = new Set<string>();
-    let nextPageToken: Uint8Array = new Uint8Array();
+    const request = { namespace, execution };
     try {
-      do {
-        const request = { namespace, execution, nextPageToken };
-        const page = await send(() => service.getWorkflowExecutionHistory(request));
-        for (const id of keyIdsIn(page.history)) keyIds.add(id);
-        nextPageToken = page.nextPageToken;
-      } while (nextPageToken.length > 0);
+      for await (const { history } of readPages((nextPageToken) => service.getWorkflowExecutionHistory({ ...request, nextPageToken })))
+        for (const id of keyIdsIn(history)) keyIds.add(id);
     } catch (error) {
       if (grpcCodeOf(error) === grpcStatus.notFound) return null;
       throw error;

@@ -23,46 +23,13 @@ import { PermanentStartError } from '../outbox/outbox-rows.ts';
 import { createDataConverter, createWriteOnlyDataConverter } from '../payloads/data-converter.ts';
 import { checkPayload, PayloadRejectedError } from '../payloads/payloads.ts';
 import { withTraceHeader } from '../payloads/trace-header.ts';
-import { type RunningWorker, runWorker } from '../worker/temporal-worker.ts';
+import { runWorker } from '../worker/temporal-worker.ts';
 import type { WorkerSpec } from '../worker/worker-options.ts';
 import { describeRun, type StartEntry } from './describe-run.ts';
 import { createSearchAttributes, type SearchAttributes } from './search-attributes.ts';
-import { readTaskQueue, type TaskQueueState } from './task-queue.ts';
+import { readTaskQueue } from './task-queue.ts';
 
-export interface Temporal {
-  /** The SDK's own client, with the gateway's payload codecs. Use it for requests that this interface doesn't offer. */
-  readonly client: Client;
-  /**
-   * A client that decodes every payload as undefined, so it can list, describe and update runs and schedules even
-   * without the payload key.
-   */
-  readonly writeOnlyClient: Client;
-  /** Removes search attributes that aren't registered, because the server would reject them. */
-  readonly filterAttributes: SearchAttributes['filter'];
-  /**
-   * Resolves once the server responds and the namespace exists. If it's missing, we create it, or throw
-   * `MissingNamespaceError` if the options don't allow that.
-   */
-  probe(): Promise<void>;
-  /**
-   * Starts the entry's workflow unless it's already running, and sends the entry's signal if it has one. Without a
-   * signal, the server delays the first workflow task by `delayMs`.
-   *
-   * Returns false if the workflow's latest run has ended and we aren't allowed to start another one. That's the case
-   * for learning batches, unless `again` is set or the entry is a replay. Throws `PermanentStartError` if it's no use
-   * trying again. Any other error means that Temporal is unavailable.
-   */
-  start(entry: StartEntry, options?: StartOptions): Promise<boolean>;
-  readTaskQueue(): Promise<TaskQueueState>;
-  /**
-   * Counts the runs of this workflow id and passes the number to `recordRuns`. After that, it deletes the runs and
-   * their histories.
-   */
-  deleteRuns(workflowId: string, recordRuns: (count: number) => Promise<void>): Promise<void>;
-  startWorker(spec: WorkerSpec): RunningWorker;
-  /** Closes the connection. Stop all workers first. */
-  close(): Promise<void>;
-}
+export type Temporal = ReturnType<typeof createTemporal>;
 
 export interface StartOptions {
   readonly delayMs?: number;
@@ -87,7 +54,7 @@ const interceptors: ClientInterceptors = {
   ],
 };
 
-export function createTemporal(options: TemporalOptions): Temporal {
+export function createTemporal(options: TemporalOptions) {
   const { namespace, logger, payloadKeys, onMissingKey } = options;
   const connection = connect(options);
   const client = new Client({ connection, namespace, dataConverter: createDataConverter(payloadKeys, onMissingKey), interceptors });
@@ -100,10 +67,20 @@ export function createTemporal(options: TemporalOptions): Temporal {
   );
 
   return {
+    /** The SDK's own client, with the gateway's payload codecs. Use it for requests that this object doesn't offer. */
     client,
+    /**
+     * A client that decodes every payload as undefined, so it can list, describe and update runs and schedules even
+     * without the payload key.
+     */
     writeOnlyClient,
+    /** Removes search attributes that aren't registered, because the server would reject them. */
     filterAttributes: attributes.filter,
-    async probe() {
+    /**
+     * Resolves once the server responds and the namespace exists. If it's missing, we create it, or throw
+     * `MissingNamespaceError` if the options don't allow that.
+     */
+    async probe(): Promise<void> {
       try {
         await withRequestTimeout(connection, () => ensureNamespace(connection, options));
       } catch (error) {
@@ -112,10 +89,25 @@ export function createTemporal(options: TemporalOptions): Temporal {
       }
       await attributes.ensureRegistered();
     },
-    start: (entry, startOptions = {}) => withRequestTimeout(connection, () => startEntry(client, entry, { ...startOptions, attributes })),
+    /**
+     * Starts the entry's workflow unless it's already running, and sends the entry's signal if it has one. Without a
+     * signal, the server delays the first workflow task by `delayMs`.
+     *
+     * Returns false if the workflow's latest run has ended and we aren't allowed to start another one. That's the case
+     * for learning batches, unless `again` is set or the entry is a replay. Throws `PermanentStartError` if it's no use
+     * trying again. Any other error means that Temporal is unavailable.
+     */
+    start: (entry: StartEntry, startOptions: StartOptions = {}) =>
+      withRequestTimeout(connection, () => startEntry(client, entry, { ...startOptions, attributes })),
     readTaskQueue: () => withRequestTimeout(connection, () => readTaskQueue(connection, namespace)),
-    deleteRuns: (workflowId, recordRuns) => withRequestTimeout(connection, () => deleteRuns(writeOnlyClient, workflowId, recordRuns)),
-    startWorker: (spec) => runWorker(options, spec),
+    /**
+     * Counts the runs of this workflow id and passes the number to `recordRuns`. After that, it deletes the runs and
+     * their histories.
+     */
+    deleteRuns: (workflowId: string, recordRuns: RecordRuns) =>
+      withRequestTimeout(connection, () => deleteRuns(writeOnlyClient, workflowId, recordRuns)),
+    startWorker: (spec: WorkerSpec) => runWorker(options, spec),
+    /** Closes the connection. Stop all workers first. */
     close: () => connection.close(),
   };
 }
@@ -185,7 +177,9 @@ function isWorkflowName(name: string): name is WorkflowName {
   return workflowNames.some((each) => each === name);
 }
 
-async function deleteRuns(client: Client, workflowId: string, recordRuns: Parameters<Temporal['deleteRuns']>[1]): Promise<void> {
+type RecordRuns = (count: number) => Promise<void>;
+
+async function deleteRuns(client: Client, workflowId: string, recordRuns: RecordRuns): Promise<void> {
   // The id becomes part of a query. This throws if it's anything but an id.
   checkPayload(workflowId);
   const { namespace } = client.options;

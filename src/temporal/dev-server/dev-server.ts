@@ -33,19 +33,7 @@ export interface DevServerOptions {
   readonly signal?: AbortSignal;
 }
 
-export interface DevServer {
-  readonly address: string;
-  readonly uiUrl: string;
-  readonly namespace: string;
-  /** True if an earlier process of the gateway had started this server. */
-  readonly reattached: boolean;
-  /** The process id, which changes when the server is restarted. */
-  pid(): number;
-  /** True if somebody else has stopped the server, in which case it isn't restarted. */
-  isStopped(): boolean;
-  /** Sends SIGTERM to the server, and SIGKILL after ten seconds. */
-  stop(): Promise<void>;
-}
+export type DevServer = ReturnType<typeof superviseServer>;
 
 interface RunningServer {
   readonly record: DevServerRecord;
@@ -72,9 +60,9 @@ const stopGraceMs = 10_000;
  * If the server is killed, nothing is lost. A power failure can lose the last few seconds, but it doesn't corrupt the
  * file (https://sqlite.org/pragma.html#pragma_synchronous), and the dispatcher enqueues unfinished work again.
  */
-const sqlitePragmas = ['--sqlite-pragma', 'journal_mode=WAL', '--sqlite-pragma', 'synchronous=1'];
+const sqlitePragmas = ['--sqlite-pragma=journal_mode=WAL', '--sqlite-pragma=synchronous=1'];
 /** Makes projects take turns in the task queue. Older servers ignore this setting. */
-const fairQueues = ['--dynamic-config-value', 'matching.enableFairness=true'];
+const fairQueues = '--dynamic-config-value=matching.enableFairness=true';
 /**
  * How often to check whether the server is alive. After reattaching, the server isn't our child process, so there's no
  * exit event and we have to poll.
@@ -111,7 +99,7 @@ function superviseServer(
   options: DevServerOptions,
   initial: RunningServer,
   { reattached, release }: { reattached: boolean; release: () => void },
-): DevServer {
+) {
   const { dataDir, logger } = options;
   let current = initial;
   let isStopped = false;
@@ -126,10 +114,15 @@ function superviseServer(
   loop.wake(checkIntervalMs);
   const { address, uiUrl, namespace } = initial.record;
   return {
-    ...{ address, uiUrl, namespace, reattached },
+    ...{ address, uiUrl, namespace },
+    /** True if an earlier process of the gateway had started this server. */
+    reattached,
+    /** Returns the process id, which changes when the server is restarted. */
     pid: () => current.record.pid,
+    /** Returns true if somebody else has stopped the server, in which case it isn't restarted. */
     isStopped: () => isStopped,
-    stop: () => (stopped ??= stop()),
+    /** Sends SIGTERM to the server, and SIGKILL after ten seconds. */
+    stop: (): Promise<void> => (stopped ??= stop()),
   };
 
   async function restartWhenDead(signal: AbortSignal): Promise<'idle'> {
@@ -203,32 +196,13 @@ async function spawnServer(
   // is truncated at every start, so it doesn't grow forever.
   const log = await open(join(dataDir, 'temporal.log'), 'w', 0o600);
   try {
-    const child = spawn(
-      binary,
-      [
-        'server',
-        'start-dev',
-        '--headless=false',
-        '--ip',
-        '127.0.0.1',
-        '--port',
-        String(ports.address),
-        '--ui-port',
-        String(ports.ui),
-      ].concat(
-        '--db-filename',
-        join(dataDir, 'temporal.db'),
-        '--namespace',
-        namespace,
-        '--log-level',
-        'error',
-        ...sqlitePragmas,
-        ...fairQueues,
-      ),
-      // Don't pass on our environment, because the server shouldn't see the vendors' keys or any TEMPORAL_… settings.
-      // It has its own HOME, so that it ignores the user's configuration.
-      { cwd: dataDir, env: { HOME: dataDir }, detached: true, stdio: ['ignore', log.fd, log.fd] },
-    );
+    const args = [
+      ...['server', 'start-dev', '--headless=false', '--ip=127.0.0.1', `--port=${ports.address}`, `--ui-port=${ports.ui}`],
+      ...[`--db-filename=${join(dataDir, 'temporal.db')}`, `--namespace=${namespace}`, '--log-level=error', ...sqlitePragmas, fairQueues],
+    ];
+    // Don't pass on our environment, because the server shouldn't see the vendors' keys or any TEMPORAL_… settings. It
+    // has its own HOME, so that it ignores the user's configuration.
+    const child = spawn(binary, args, { cwd: dataDir, env: { HOME: dataDir }, detached: true, stdio: ['ignore', log.fd, log.fd] });
     await once(child, 'spawn');
     child.unref();
     // If the gateway exits without stopping the server, e.g. on a second Ctrl-C, stop it here.

@@ -47,17 +47,7 @@ export interface Schedules {
   lackAttributes(): boolean;
 }
 
-export interface Dispatcher {
-  /** Call this after Temporal was restarted. Enqueues unfinished work again and dispatches immediately. */
-  reconnect(): void;
-  /**
-   * Age of the oldest undelivered row in milliseconds. It's extrapolated from the last read of the table, so it also
-   * grows while the database is down.
-   */
-  lagMs(): number;
-  /** Resolves once every row that the dispatcher has claimed is delivered or released. */
-  stop(): Promise<void>;
-}
+export type Dispatcher = ReturnType<typeof startDispatcher>;
 
 type Dependency = 'Temporal' | 'database';
 
@@ -79,7 +69,7 @@ const reenqueueIntervalMs = 24 * 3_600_000;
 const scheduleRetryMs = 60_000;
 const never = Number.NEGATIVE_INFINITY;
 
-export function startDispatcher(options: DispatcherOptions): Dispatcher {
+export function startDispatcher(options: DispatcherOptions) {
   const { database, logger, pollIntervalMs = 5_000 } = options;
   let probedAt = never;
   let reenqueuedAt = never;
@@ -100,12 +90,18 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
   loop.start();
 
   return {
-    reconnect() {
+    /** Call this after Temporal was restarted. Enqueues unfinished work again and dispatches immediately. */
+    reconnect(): void {
       probedAt = reenqueuedAt = schedulesDueAt = never;
       loop.wake();
     },
-    lagMs: () => (oldestCreatedAt === null ? 0 : performance.now() - oldestCreatedAt),
-    async stop() {
+    /**
+     * Age of the oldest undelivered row in milliseconds. It's extrapolated from the last read of the table, so it also
+     * grows while the database is down.
+     */
+    lagMs: (): number => (oldestCreatedAt === null ? 0 : performance.now() - oldestCreatedAt),
+    /** Resolves once every row that the dispatcher has claimed is delivered or released. */
+    async stop(): Promise<void> {
       await loop.stop();
       await listening?.stop();
     },

@@ -4,14 +4,6 @@
  */
 import type { Clock } from '../../core/time.ts';
 import type { Logger } from '../../observability/logger.ts';
-import type { OnMissingKey } from './encryption.ts';
-
-export interface MissingKeys {
-  readonly report: OnMissingKey;
-  ids(): readonly string[];
-  /** Forgets all missing keys. Call this after the process has received new keys. */
-  clear(): void;
-}
 
 /**
  * How long a key is reported as missing after it was last needed. Temporal may wait ten minutes before it retries a
@@ -28,10 +20,10 @@ interface MissingKey {
   readonly workflowIds: Set<string>;
 }
 
-export function createMissingKeys({ clock, logger }: { readonly clock: Clock; readonly logger: Logger }): MissingKeys {
+export function createMissingKeys({ clock, logger }: { readonly clock: Clock; readonly logger: Logger }) {
   const keys = new Map<string, MissingKey>();
   return {
-    report(keyId, workflowId) {
+    report(keyId: string, workflowId?: string): void {
       const now = clock.now();
       const key = keys.get(keyId) ?? { neededAt: now, loggedAt: Number.NEGATIVE_INFINITY, workflowIds: new Set() };
       keys.set(keyId, key);
@@ -46,11 +38,12 @@ export function createMissingKeys({ clock, logger }: { readonly clock: Clock; re
       key.loggedAt = now;
       key.workflowIds.clear();
     },
-    ids() {
+    ids(): readonly string[] {
       const expiredBefore = clock.now() - expiryMs;
       for (const [keyId, { neededAt }] of keys) if (neededAt < expiredBefore) keys.delete(keyId);
       return [...keys.keys()];
     },
+    /** Forgets all missing keys. Call this after the process has received new keys. */
     clear: () => keys.clear(),
   };
 }

@@ -17,7 +17,7 @@
  */
 import type { Payload, PayloadCodec } from '@temporalio/common';
 import { isNote } from '../../../workflows/notes.ts';
-import { isObject } from '../../core/json/narrow.ts';
+import { isObject, parseJson } from '../../core/json/narrow.ts';
 import { failureMark } from './failure-converter.ts';
 import { isSystemQueryResult, isWorkflowMetadata } from './system-queries.ts';
 
@@ -113,12 +113,9 @@ function checkStrings(root: unknown): void {
 }
 
 function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    // the parser's own message would quote the text
-    throw new PayloadRejectedError('not valid JSON');
-  }
+  const value = parseJson(text);
+  if (value === undefined) throw new PayloadRejectedError('not valid JSON');
+  return value;
 }
 
 function stringify(value: unknown): string | undefined {

@@ -16,11 +16,7 @@ import { createSdkLogger } from '../connection/temporal-log.ts';
 import { createDataConverter, failureConverterPath } from '../payloads/data-converter.ts';
 import { type WorkerSpec, workerOptions } from './worker-options.ts';
 
-export interface RunningWorker {
-  /** Checks whether the worker is polling. It keeps polling even while Temporal is unavailable. */
-  isPolling(): boolean;
-  stop(): Promise<void>;
-}
+export type RunningWorker = ReturnType<typeof runWorker>;
 
 /**
  * How much longer than the grace period a stop may take. The SDK alone waits 5 s for activities that it has cancelled.
@@ -55,7 +51,7 @@ function tracingPath(entry: string): string {
   return join(dirname(entry), `tracing${extname(entry)}`);
 }
 
-export function runWorker(options: TemporalOptions, spec: WorkerSpec): RunningWorker {
+export function runWorker(options: TemporalOptions, spec: WorkerSpec) {
   const { logger } = options;
   const stopping = new AbortController();
   let worker: Worker | null = null;
@@ -64,8 +60,9 @@ export function runWorker(options: TemporalOptions, spec: WorkerSpec): RunningWo
     onFailure: (error) => logger.warn({ err: error, queue: memoryQueue }, 'Temporal worker failed; retrying'),
   });
   return {
-    isPolling: () => worker?.getState() === 'RUNNING',
-    async stop() {
+    /** Checks whether the worker is polling. It keeps polling even while Temporal is unavailable. */
+    isPolling: (): boolean => worker?.getState() === 'RUNNING',
+    async stop(): Promise<void> {
       stopping.abort();
       if (worker?.getState() === 'RUNNING') worker.shutdown();
       // Don't wait forever, because the SDK can't cancel an attempt to connect to an address that drops packets.
