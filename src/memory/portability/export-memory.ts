@@ -14,7 +14,6 @@ import { toBatches } from '../../db/row-batches.ts';
 import { readCallText } from '../conversations/read-call-text.ts';
 import { formatName, formatVersion, type RecordType, timeSql } from './format.ts';
 import { FormattedJson, toLinePieces } from './json-lines.ts';
-import { readVotes } from './votes.ts';
 
 export interface ExportRequest {
   readonly projectId: string;
@@ -97,7 +96,7 @@ async function takeCut(database: Database, projectId: string): Promise<string> {
 async function* readRecords(scope: Scope): AsyncGenerator<Page, void> {
   yield* readConversations(scope);
   yield* readById(scope, itemsSql);
-  yield* readVotePages(scope);
+  yield* readVotes(scope);
   yield* readById(scope, successionsSql);
   yield* readById(scope, entitiesSql);
   yield* readById(scope, factsSql);
@@ -106,28 +105,45 @@ async function* readRecords(scope: Scope): AsyncGenerator<Page, void> {
   if (scope.subject !== null) yield* readPrompts(scope, scope.subject);
 }
 
-/** Reads page by page. Each query gets the last id of the previous page as a parameter. */
-async function* readById<Row extends ExportedRecord & { readonly key: string }>(
-  { queries, projectId, subject, exportedAt }: Scope,
-  text: string,
-): AsyncGenerator<readonly ExportedRecord[], void> {
-  for (let after = firstId; ; ) {
-    const rows = await queries.query<Row>(text, [projectId, subject, exportedAt, after, pageSize]);
-    yield rows.map(({ key: _, ...record }) => record);
+/** Reads page by page, until a page isn't full. `read` gets the position after which to continue. */
+async function* readInPages<Position, Row>(
+  first: Position,
+  read: (after: Position) => Promise<readonly Row[]>,
+  toPosition: (last: Row) => Position,
+): AsyncGenerator<readonly Row[], void> {
+  for (let after = first; ; ) {
+    const rows = await read(after);
+    yield rows;
     const last = rows.at(-1);
     if (!last || rows.length < pageSize) return;
-    after = last.key;
+    after = toPosition(last);
   }
 }
 
-async function* readVotePages({ queries, projectId, subject, exportedAt }: Scope): AsyncGenerator<Page, void> {
-  for (let after = { item: firstId, voter: '' }; ; ) {
-    const votes = await readVotes(queries, exportedAt, { projectId, subject, after, limit: pageSize });
-    yield votes;
-    const last = votes.at(-1);
-    if (!last || votes.length < pageSize) return;
-    after = last;
-  }
+/** Each query gets the last id of the previous page as a parameter. */
+async function* readById({ queries, projectId, subject, exportedAt }: Scope, text: string): AsyncGenerator<Page, void> {
+  const read = (after: string) =>
+    queries.query<ExportedRecord & { readonly key: string }>(text, [projectId, subject, exportedAt, after, pageSize]);
+  for await (const rows of readInPages(firstId, read, ({ key }) => key)) yield rows.map(({ key: _, ...record }) => record);
+}
+
+/**
+ * The export of a subject contains the votes on its memories, as well as the votes that its calls cast on memories of the
+ * whole project. The latter can only be imported into a project that has these memories.
+ */
+function readVotes({ queries, projectId, subject, exportedAt }: Scope): AsyncGenerator<Page, void> {
+  const read = (after: { item: string; voter: string }) =>
+    queries.query<ExportedRecord & { item: string; voter: string }>(
+      `select 'vote' as type, vote.item_id as item, vote.voter, vote.subject, case when vote.useful then 'useful' else 'wrong' end as rating,
+              ${timeSql('vote.voted_at')} as voted_at
+         from memory_votes vote
+         join memory_items item on item.id = vote.item_id
+        where vote.project_id = $1::uuid and ($2::text is null or vote.subject = $2::text or item.subject = $2::text)
+          and ${isIncluded('item')} and (vote.item_id, vote.voter) > ($4::uuid, $5::text)
+        order by vote.item_id, vote.voter limit $6::integer`,
+      [projectId, subject, exportedAt, after.item, after.voter, pageSize],
+    );
+  return readInPages({ item: firstId, voter: '' }, read, (last) => last);
 }
 
 /**
@@ -188,20 +204,16 @@ const factSuccessionsSql = `
    where ${ofScope('fact')} and ${isSuperseded}
    order by fact.id limit $5::integer`;
 
-async function* readPages({ queries, projectId, subject }: Scope): AsyncGenerator<Page, void> {
-  for (let after: string | null = null; ; ) {
-    const rows: readonly (ExportedRecord & { readonly subject: string | null })[] = await queries.query(
+function readPages({ queries, projectId, subject }: Scope): AsyncGenerator<Page, void> {
+  const read = (after: string | null) =>
+    queries.query<ExportedRecord & { readonly subject: string | null }>(
       `select 'page' as type, subject, text, ${timeSql('updated_at')} as updated_at
          from memory_pages
         where project_id = $1::uuid and ($2::text is null or subject = $2::text) and ($3::text is null or coalesce(subject, '') > $3::text)
         order by coalesce(subject, '') limit $4::integer`,
       [projectId, subject, after, pageSize],
     );
-    yield rows;
-    const last = rows.at(-1);
-    if (!last || rows.length < pageSize) return;
-    after = last.subject ?? '';
-  }
+  return readInPages<string | null, Awaited<ReturnType<typeof read>>[number]>(null, read, (last) => last.subject ?? '');
 }
 
 interface ConversationRow extends ExportedRecord {
@@ -217,8 +229,8 @@ interface MessageRow extends ExportedRecord {
 }
 
 async function* readConversations(scope: Scope): AsyncGenerator<Page, void> {
-  for (let after = firstId; ; ) {
-    const conversations = await scope.queries.query<ConversationRow>(
+  const read = (after: string) =>
+    scope.queries.query<ConversationRow>(
       `select 'conversation' as type, id, source, subject, calls, learnable, batched_messages as learned_messages, messages,
               ${timeSql('started_at')} as started_at, ${timeSql('last_turn_at')} as last_turn_at
          from conversations
@@ -226,16 +238,11 @@ async function* readConversations(scope: Scope): AsyncGenerator<Page, void> {
         order by id limit $4::integer`,
       [scope.projectId, scope.subject, after, pageSize],
     );
+  for await (const conversations of readInPages(firstId, read, ({ id }) => id)) {
     for (const group of toBatches(conversations, ({ messages }) => messages, 2 * pageSize)) {
-      const ids = group.map(({ id }) => id);
-      yield* interleave(
-        group.map(({ messages: _, ...record }) => record),
-        readMessagePages(scope, ids),
-      );
+      const records = group.map(({ messages: _, ...record }) => record);
+      yield* interleave(records, readMessagePages(scope, records));
     }
-    const last = conversations.at(-1);
-    if (!last || conversations.length < pageSize) return;
-    after = last.id;
   }
 }
 
@@ -243,19 +250,14 @@ async function* interleave(
   conversations: readonly Omit<ConversationRow, 'messages'>[],
   pages: AsyncIterable<readonly MessageRow[]>,
 ): AsyncGenerator<Page, void> {
+  const ends = new Map(conversations.map(({ id }, index) => [id, index + 1]));
   let next = 0;
   for await (const messages of pages) {
     const page: ExportedRecord[] = [];
     for (const message of messages) {
-      for (
-        let conversation = conversations[next];
-        conversation && conversation.id <= message.conversation;
-        conversation = conversations[next]
-      ) {
-        page.push(conversation);
-        next += 1;
-      }
-      page.push(message);
+      const end = ends.get(message.conversation) ?? next;
+      page.push(...conversations.slice(next, end), message);
+      next = end;
     }
     yield page;
   }
@@ -271,7 +273,11 @@ const maxPageBytes = 4 * 1024 * 1024;
 const minCompressedBytes = 2_000;
 const assumedCompression = 20;
 
-async function* readMessagePages({ queries, projectId }: Scope, ids: readonly string[]): AsyncGenerator<readonly MessageRow[], void> {
+async function* readMessagePages(
+  { queries, projectId }: Scope,
+  conversations: readonly { readonly id: string }[],
+): AsyncGenerator<readonly MessageRow[], void> {
+  const ids = conversations.map(({ id }) => id);
   for (let [conversation, position] = [firstId, -1]; ; ) {
     const rows = await queries.query<Omit<MessageRow, 'text'> & { readonly text: string | null }>(
       `select 'message' as type, sized.conversation_id as conversation, sized.position, sized.role, nullif(sized.content -> 'text', 'null')::text as text,
@@ -304,13 +310,14 @@ async function* readMessagePages({ queries, projectId }: Scope, ids: readonly st
  * results, and calls that aren't part of a conversation.
  */
 async function* readPrompts({ queries, projectId }: Scope, subject: string): AsyncGenerator<Page, void> {
-  for (let after = firstId; ; ) {
-    const calls = await queries.query<{ id: string; isFiled: boolean; createdAt: string }>(
+  const read = (after: string) =>
+    queries.query<{ id: string; isFiled: boolean; createdAt: string }>(
       `select call_id as id, conversation_id is not null as "isFiled", ${timeSql('created_at')} as "createdAt"
          from call_texts where project_id = $1::uuid and subject = $2::text and call_id > $3::uuid
         order by call_id limit $4::integer`,
       [projectId, subject, after, pageSize],
     );
+  for await (const calls of readInPages(firstId, read, ({ id }) => id)) {
     for (const { id, isFiled, createdAt } of calls) {
       const text = await readCallText(queries, projectId, id, maxPrompt);
       if (!text || (isFiled && text.extras.length === 0)) continue;
@@ -324,9 +331,6 @@ async function* readPrompts({ queries, projectId }: Scope, subject: string): Asy
       };
       yield [prompt];
     }
-    const last = calls.at(-1);
-    if (!last || calls.length < pageSize) return;
-    after = last.id;
   }
 }
 

@@ -12,21 +12,16 @@ import { formatIssues } from '../../core/error-messages.ts';
 import { isObject, parseJson } from '../../core/json/narrow.ts';
 import { parseWithIssues } from '../../core/parse-or-bad-request.ts';
 import { importance, itemText } from '../items/item-schemas.ts';
-import { type ItemKind, itemKinds } from '../records/item-record.ts';
+import { itemKinds } from '../records/item-record.ts';
 import { isStorableTime, subject, unstorableTime } from './format.ts';
 import { type Entry, lineError, peekStart, readElements, readLines } from './read-entries.ts';
 
 export type ForeignFormat = 'mem0' | 'list';
 
-export interface ForeignItem {
+export interface ForeignItem extends Omit<z.output<typeof listEntry>, 'created_at'> {
   readonly line: number;
   /** The number of characters that the entry has in the file. */
   readonly length: number;
-  readonly text: string;
-  readonly subject: string | null;
-  readonly kind: ItemKind;
-  readonly importance: number;
-  readonly pinned: boolean;
   /** In RFC 3339, or null for the time of the import. */
   readonly createdAt: string | null;
   readonly updatedAt: string | null;

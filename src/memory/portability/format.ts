@@ -148,16 +148,9 @@ const prompt = z.looseObject({ type: z.literal('prompt'), call: id });
 
 const end = z.object({ type: z.literal('end'), records: z.record(z.string(), count) });
 
-export const recordTypes = ['conversation', 'message', 'item', 'vote', 'succession', 'entity', 'fact', 'page', 'prompt'] as const;
-export type RecordType = (typeof recordTypes)[number];
-
 export const line = z.discriminatedUnion('type', [conversation, message, item, vote, succession, entity, fact, page, prompt, end]);
 
-export type ConversationRecord = z.output<typeof conversation>;
-export type MessageRecord = z.output<typeof message>;
-export type ItemRecord = z.output<typeof item>;
-export type VoteRecord = z.output<typeof vote>;
-export type SuccessionRecord = z.output<typeof succession>;
-export type EntityRecord = z.output<typeof entity>;
-export type FactRecord = z.output<typeof fact>;
-export type PageRecord = z.output<typeof page>;
+type Line = z.output<typeof line>;
+export type RecordType = Exclude<Line['type'], 'end'>;
+/** A record of a file, with the number of its line. */
+export type RecordOf<Type extends Line['type']> = Extract<Line, { readonly type: Type }> & { readonly line: number };

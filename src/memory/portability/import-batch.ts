@@ -132,16 +132,14 @@ function deriveId(projectId: string, id: string): string {
 
 type IdTable = 'conversations' | 'memory_items' | 'memory_facts' | 'memory_entities';
 
-export interface IdMap {
-  /**
-   * Maps the id that a row has in the file to its id in this project. Returns null if the project doesn't have the row.
-   */
-  find(id: string): string | null;
-  newIdFor(id: string): string;
-}
-
-export async function mapIds({ tx, projectId, keepsIds }: ImportBatch, table: IdTable, ids: readonly string[]): Promise<IdMap> {
-  const derived = new Map(ids.map((id) => [id, deriveId(projectId, id)]));
+/** Looks up ids of the file in a table. `toIds` returns the ids in a record that refer to this table. */
+export async function mapIds<Row>(
+  { tx, projectId, keepsIds }: ImportBatch,
+  table: IdTable,
+  records: readonly Row[],
+  toIds: (record: Row) => string | readonly string[],
+) {
+  const derived = new Map(records.flatMap(toIds).map((id) => [id, deriveId(projectId, id)]));
   const rows = await tx.query<{ id: string; isOwn: boolean }>(
     `select id, project_id = $2::uuid as "isOwn" from ${table} where id = any($1::uuid[])`,
     [[...derived].flat(), projectId],
@@ -149,7 +147,12 @@ export async function mapIds({ tx, projectId, keepsIds }: ImportBatch, table: Id
   const isOwn = new Map(rows.map((row) => [row.id, row.isOwn]));
   const derivedOf = (id: string): string => derived.get(id) ?? deriveId(projectId, id);
   return {
-    find: (id) => [...(keepsIds ? [id] : []), derivedOf(id)].find((candidate) => isOwn.get(candidate) === true) ?? null,
-    newIdFor: (id) => (keepsIds && !isOwn.has(id) ? id : derivedOf(id)),
+    /**
+     * Maps the id that a row has in the file to its id in this project. Returns null if the project doesn't have the
+     * row.
+     */
+    find: (id: string): string | null =>
+      [...(keepsIds ? [id] : []), derivedOf(id)].find((candidate) => isOwn.get(candidate) === true) ?? null,
+    newIdFor: (id: string): string => (keepsIds && !isOwn.has(id) ? id : derivedOf(id)),
   };
 }

@@ -17,13 +17,12 @@ import { deriveTitle, formatTranscript, readMessages } from '../records/conversa
 import { createCredentialMasker } from '../text/credential-masker.ts';
 import { requestEmbedding } from '../triggers/embedding-runs.ts';
 import { triggerLearning } from '../triggers/learning-triggers.ts';
-import type { ConversationRecord, MessageRecord } from './format.ts';
+import type { RecordOf } from './format.ts';
 import { type ImportBatch, mapIds } from './import-batch.ts';
-import type { Lined } from './import-items.ts';
 
 /** A conversation whose last message hasn't been read yet. */
 export interface OpenConversation {
-  readonly record: Lined<ConversationRecord>;
+  readonly record: RecordOf<'conversation'>;
   /** Null until the first batch of the conversation is imported. */
   state: ConversationState | null;
 }
@@ -35,21 +34,15 @@ type ConversationState =
 
 export interface ConversationPart {
   readonly open: OpenConversation;
-  readonly messages: readonly Lined<MessageRecord>[];
+  readonly messages: readonly RecordOf<'message'>[];
   readonly isLast: boolean;
 }
 
 export async function importConversations(batch: ImportBatch, parts: readonly ConversationPart[]): Promise<void> {
   const { tx, tally, writes } = batch;
-  const ids = await mapIds(
-    batch,
-    'conversations',
-    parts.map(({ open }) => open.record.id),
-  );
-  const stored = await lockStored(
-    tx,
-    parts.flatMap(({ open }) => ids.find(open.record.id) ?? []),
-  );
+  const ids = await mapIds(batch, 'conversations', parts, ({ open }) => open.record.id);
+  const storedIds = parts.flatMap(({ open }) => ids.find(open.record.id) ?? []);
+  const stored = await lockStored(tx, storedIds);
   const appended = new Map<string, AppendedPart>();
   for (const part of parts) {
     const { open, messages } = part;

@@ -7,15 +7,14 @@ import { schedulePageRebuild } from '../items/invalidate-page.ts';
 import { inRecallSql } from '../records/item-record.ts';
 import { foldName, foldRelation, lexemesSql, tokenizeForIndex, tokenizerVersion } from '../text/lexemes.ts';
 import { hasSameScope } from '../text/subject-scope.ts';
-import type { EntityRecord, FactRecord, PageRecord, SuccessionRecord } from './format.ts';
+import type { RecordOf } from './format.ts';
 import { type ImportBatch, injectionIn, mapIds } from './import-batch.ts';
-import type { Lined } from './import-items.ts';
 
 /**
  * Links closed memories and facts to their successors. Skips rows that already have a successor, or whose successor
  * wasn't imported.
  */
-export async function importSuccessions(batch: ImportBatch, records: readonly Lined<SuccessionRecord>[]): Promise<void> {
+export async function importSuccessions(batch: ImportBatch, records: readonly RecordOf<'succession'>[]): Promise<void> {
   const { tx, tally, writes } = batch;
   const ofFacts = `set superseded_by = new.superseded_by from new
                     where old.id = new.id and old.superseded_by is null and new.superseded_by is not null and old.valid_to is not null`;
@@ -29,10 +28,8 @@ export async function importSuccessions(batch: ImportBatch, records: readonly Li
     { table: 'memory_facts', update: ofFacts, rows: records.filter(({ fact }) => fact !== null) },
   ] as const) {
     if (rows.length === 0) continue;
-    const ids = await mapIds(
-      batch,
-      table,
-      rows.flatMap(({ item, fact, supersedes, superseded_by }) => [item, fact, supersedes, superseded_by].filter((id) => id !== null)),
+    const ids = await mapIds(batch, table, rows, ({ item, fact, supersedes, superseded_by }) =>
+      [item, fact, supersedes, superseded_by].filter((id) => id !== null),
     );
     const find = (id: string | null): string | null => (id === null ? null : ids.find(id));
     const links = rows.map(({ item, fact, supersedes, superseded_by }) => ({
@@ -51,13 +48,9 @@ export async function importSuccessions(batch: ImportBatch, records: readonly Li
 }
 
 /** Imports entities. An entity with the same name and subject as one in the project counts as already present. */
-export async function importEntities(batch: ImportBatch, records: readonly Lined<EntityRecord>[]): Promise<void> {
+export async function importEntities(batch: ImportBatch, records: readonly RecordOf<'entity'>[]): Promise<void> {
   const { tx, projectId, tally, writes } = batch;
-  const ids = await mapIds(
-    batch,
-    'memory_entities',
-    records.map(({ id }) => id),
-  );
+  const ids = await mapIds(batch, 'memory_entities', records, ({ id }) => id);
   const accepted = records.filter(({ line, subject, name, created_at }) => {
     const refusal = batch.refusalOf(subject, created_at) ?? injectionIn(name);
     if (refusal !== null) tally.refuse('entity', line, refusal);
@@ -85,18 +78,10 @@ export async function importEntities(batch: ImportBatch, records: readonly Lined
   tally.count('entity', 'present', rows.length - added.length);
 }
 
-export async function importFacts(batch: ImportBatch, records: readonly Lined<FactRecord>[]): Promise<void> {
+export async function importFacts(batch: ImportBatch, records: readonly RecordOf<'fact'>[]): Promise<void> {
   const { tx, projectId, tally, writes } = batch;
-  const ids = await mapIds(
-    batch,
-    'memory_facts',
-    records.map(({ id }) => id),
-  );
-  const items = await mapIds(
-    batch,
-    'memory_items',
-    records.flatMap((record) => record.items),
-  );
+  const ids = await mapIds(batch, 'memory_facts', records, ({ id }) => id);
+  const items = await mapIds(batch, 'memory_items', records, (record) => record.items);
   const rows = new Map<string, Record<string, unknown>>();
   for (const { line, type: _, ...record } of records) {
     const refusal = batch.refusalOf(record.subject, record.created_at) ?? injectionIn(record.fact) ?? injectionIn(record.relation);
@@ -147,7 +132,7 @@ export async function importFacts(batch: ImportBatch, records: readonly Lined<Fa
  * A page may mention a memory that was removed after the page was written. We don't import such a page, but rebuild it
  * from the current memories (`items/invalidate-page.ts`).
  */
-export async function importPages(batch: ImportBatch, records: readonly Lined<PageRecord>[]): Promise<void> {
+export async function importPages(batch: ImportBatch, records: readonly RecordOf<'page'>[]): Promise<void> {
   const { tx, projectId, tally, writes, clock } = batch;
   for (const { line, subject, text, updated_at } of records) {
     const refusal = batch.refusalOf(subject, updated_at) ?? injectionIn(text);

@@ -8,29 +8,19 @@ import { addItemPassages } from '../records/passages.ts';
 import { hashNormalizedText } from '../text/normalized-text.ts';
 import { requestEmbedding } from '../triggers/embedding-runs.ts';
 import type { ForeignFormat, ForeignItem } from './foreign-formats.ts';
-import type { ItemRecord } from './format.ts';
+import type { RecordOf } from './format.ts';
 import { type ImportBatch, injectionIn, mapIds } from './import-batch.ts';
 
 /** A row to insert. Times are in RFC 3339, and null means the current time. */
-interface NewRow extends Omit<ItemRecord, 'type' | 'created_at' | 'updated_at'> {
+interface NewRow extends Omit<RecordOf<'item'>, 'type' | 'line' | 'created_at' | 'updated_at'> {
   readonly created_at: string | null;
   readonly updated_at: string | null;
 }
 
-export type Lined<Value> = Value & { readonly line: number };
-
-export async function importItems(batch: ImportBatch, records: readonly Lined<ItemRecord>[]): Promise<void> {
+export async function importItems(batch: ImportBatch, records: readonly RecordOf<'item'>[]): Promise<void> {
   const { tally } = batch;
-  const ids = await mapIds(
-    batch,
-    'memory_items',
-    records.map(({ id }) => id),
-  );
-  const conversations = await mapIds(
-    batch,
-    'conversations',
-    records.flatMap(({ conversation }) => conversation ?? []),
-  );
+  const ids = await mapIds(batch, 'memory_items', records, ({ id }) => id);
+  const conversations = await mapIds(batch, 'conversations', records, ({ conversation }) => conversation ?? []);
   const rows = new Map<string, NewRow>();
   for (const { line, type: _, ...record } of records) {
     const refusal = batch.refusalOf(record.subject, record.created_at) ?? injectionIn(record.text);
@@ -103,4 +93,31 @@ async function insertRows({ tx, projectId, tally, writes }: ImportBatch, rows: r
   if (live.length === 0) return;
   await addItemPassages(tx, projectId, live);
   await requestEmbedding(tx, projectId);
+}
+
+/** Imports votes. A vote that the project already has stays as it is. */
+export async function importVotes(batch: ImportBatch, records: readonly RecordOf<'vote'>[]): Promise<void> {
+  const { tx, projectId, tally, writes } = batch;
+  const ids = await mapIds(batch, 'memory_items', records, ({ item }) => item);
+  const rows = records.flatMap(({ line, item, voter, subject, rating, voted_at }) => {
+    const itemId = ids.find(item);
+    // A dry run doesn't insert memories, so a vote may refer to a memory that doesn't exist yet.
+    const refusal =
+      batch.refusalOf(subject, voted_at) ?? (itemId === null && writes ? 'its memory is missing, e.g. because it was erased' : null);
+    if (refusal !== null) tally.refuse('vote', line, refusal);
+    return refusal === null ? [{ item_id: itemId, voter, subject, useful: rating === 'useful', voted_at }] : [];
+  });
+  const statement = writes
+    ? `insert into memory_votes (project_id, item_id, voter, subject, useful, voted_at)
+       select $1::uuid, item_id, voter, subject, useful, voted_at from new on conflict do nothing returning 1`
+    : `select 1 from new
+        where not exists (select from memory_votes vote where vote.project_id = $1::uuid and vote.item_id = new.item_id and vote.voter = new.voter)`;
+  const added = await tx.query(
+    `with new as (select * from jsonb_to_recordset($2::jsonb)
+                    as new (item_id uuid, voter text, subject text, useful boolean, voted_at timestamptz))
+     ${statement}`,
+    [projectId, JSON.stringify(rows)],
+  );
+  tally.count('vote', 'added', added.length);
+  tally.count('vote', 'present', rows.length - added.length);
 }

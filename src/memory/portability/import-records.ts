@@ -1,13 +1,12 @@
 /**
  * Imports the records of an export in batches. A record is imported after the records of its batch that it refers to.
  */
-import type { MessageRecord } from './format.ts';
+import type { RecordOf, RecordType } from './format.ts';
 import type { ImportBatch } from './import-batch.ts';
 import { importConversations, type OpenConversation } from './import-conversations.ts';
 import { importEntities, importFacts, importPages, importSuccessions } from './import-graph.ts';
-import { importItems, type Lined } from './import-items.ts';
+import { importItems, importVotes } from './import-items.ts';
 import type { ExportedLine } from './read-export.ts';
-import { importVotes } from './votes.ts';
 
 export function subjectOf({ record, open }: ExportedLine): string | null {
   return open?.record.subject ?? ('subject' in record && typeof record.subject === 'string' ? record.subject : null);
@@ -19,7 +18,7 @@ export function createRecordImport() {
   let open: OpenConversation | null = null;
 
   return async (batch: ImportBatch, lines: readonly ExportedLine[]): Promise<void> => {
-    const messages = new Map<OpenConversation, Lined<MessageRecord>[]>(open ? [[open, []]] : []);
+    const messages = new Map<OpenConversation, RecordOf<'message'>[]>(open ? [[open, []]] : []);
     for (const { line, record, open: own } of lines) {
       if (!own) continue;
       const ofOwn = messages.get(own) ?? [];
@@ -40,14 +39,13 @@ export function createRecordImport() {
   };
 }
 
-type ExportRecord = ExportedLine['record'];
-
-async function importAll<Type extends ExportRecord['type']>(
+async function importAll<Type extends RecordType>(
   lines: readonly ExportedLine[],
   type: Type,
-  importRecords: (records: Lined<Extract<ExportRecord, { type: Type }>>[]) => Promise<void>,
+  importRecords: (records: RecordOf<Type>[]) => Promise<void>,
 ): Promise<void> {
-  const isOfType = (record: ExportRecord): record is Extract<ExportRecord, { type: Type }> => record.type === type;
+  type Found = Extract<ExportedLine['record'], { readonly type: Type }>;
+  const isOfType = (record: ExportedLine['record']): record is Found => record.type === type;
   const records = lines.flatMap(({ line, record }) => (isOfType(record) ? [{ ...record, line }] : []));
   if (records.length > 0) await importRecords(records);
 }

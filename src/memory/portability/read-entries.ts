@@ -19,31 +19,42 @@ export const maxEntryBytes = 32 * 1024 * 1024;
 
 const lineFeed = 0x0a;
 
-export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Entry, void> {
-  let line = 1;
+/** Collects the bytes of an entry, which may be spread over several chunks. */
+function createHolder() {
   let held: Uint8Array[] = [];
   let heldBytes = 0;
-  const take = (rest: Uint8Array): Entry | null => {
-    const text = decode([...held, rest], line);
-    held = [];
-    heldBytes = 0;
-    return text.trim() === '' ? null : { line, text };
+  const hold = (part: Uint8Array, line: number): void => {
+    held.push(part);
+    heldBytes += part.length;
+    if (heldBytes > maxEntryBytes) throw lineError(line, `longer than ${maxEntryBytes} bytes`);
   };
+  return {
+    hold,
+    /** Returns the entry that ends with `rest`, or null if it's blank. */
+    take(rest: Uint8Array, line: number): Entry | null {
+      hold(rest, line);
+      const text = decode(held, line);
+      held = [];
+      heldBytes = 0;
+      return text.trim() === '' ? null : { line, text };
+    },
+  };
+}
+
+export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Entry, void> {
+  const { hold, take } = createHolder();
+  let line = 1;
   for await (const chunk of chunks) {
     let start = 0;
     for (let end = chunk.indexOf(lineFeed); end >= 0; end = chunk.indexOf(lineFeed, start)) {
-      checkSize(heldBytes + end - start, line);
-      const entry = take(chunk.subarray(start, end));
+      const entry = take(chunk.subarray(start, end), line);
       if (entry) yield entry;
       line += 1;
       start = end + 1;
     }
-    if (start === chunk.length) continue;
-    held.push(chunk.subarray(start));
-    heldBytes += chunk.length - start;
-    checkSize(heldBytes, line);
+    if (start < chunk.length) hold(chunk.subarray(start), line);
   }
-  const last = take(new Uint8Array());
+  const last = take(new Uint8Array(), line);
   if (last) yield last;
 }
 
@@ -54,21 +65,12 @@ const code = { quote: 0x22, comma: 0x2c, backslash: 0x5c, openList: 0x5b, closeL
  * is ignored. We don't check the syntax of the elements, so the caller has to parse them.
  */
 export async function* readElements(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Entry, void> {
-  let element = 0;
+  const { hold, take } = createHolder();
+  let element = 1;
   let depth = 0;
   let isInside = false;
   let isString = false;
   let isEscaped = false;
-  let held: Uint8Array[] = [];
-  let heldBytes = 0;
-  const take = (rest: Uint8Array): Entry | null => {
-    const text = decode([...held, rest], element + 1);
-    held = [];
-    heldBytes = 0;
-    if (text.trim() === '') return null;
-    element += 1;
-    return { line: element, text };
-  };
   for await (const chunk of chunks) {
     let start = 0;
     for (let at = 0; at < chunk.length; at += 1) {
@@ -86,19 +88,18 @@ export async function* readElements(chunks: AsyncIterable<Uint8Array>): AsyncGen
         start = at + 1;
       } else if (byte === code.openList || byte === code.openObject) depth += 1;
       else if (depth === 0 && (byte === code.comma || byte === code.closeList)) {
-        checkSize(heldBytes + at - start, element + 1);
-        const entry = take(chunk.subarray(start, at));
-        if (entry) yield entry;
+        const entry = take(chunk.subarray(start, at), element);
+        if (entry) {
+          yield entry;
+          element += 1;
+        }
         if (byte === code.closeList) return;
         start = at + 1;
       } else if (byte === code.closeList || byte === code.closeObject) depth -= 1;
     }
-    if (!isInside) continue;
-    held.push(chunk.subarray(start));
-    heldBytes += chunk.length - start;
-    checkSize(heldBytes, element + 1);
+    if (isInside) hold(chunk.subarray(start), element);
   }
-  throw lineError(element + 1, isInside ? 'the array does not end' : 'the file has no array');
+  throw lineError(element, isInside ? 'the array does not end' : 'the file has no array');
 }
 
 const peekedBytes = 1_024;
@@ -130,10 +131,6 @@ export async function peekStart(
 
 export function lineError(line: number, message: string): Error {
   return gatewayError('bad_request', { message: `line ${line}: ${message}` });
-}
-
-function checkSize(bytes: number, line: number): void {
-  if (bytes > maxEntryBytes) throw lineError(line, `longer than ${maxEntryBytes} bytes`);
 }
 
 function decode(parts: readonly Uint8Array[], line: number): string {

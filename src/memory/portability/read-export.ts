@@ -16,21 +16,19 @@ export interface ExportedLine {
   readonly open: OpenConversation | null;
 }
 
-export interface ExportFile {
-  readonly header: z.output<typeof header>;
-  /** Throws `bad_request` if the file is truncated or a line is invalid. The message names the invalid line. */
-  readonly records: () => AsyncGenerator<ExportedLine, void>;
-}
-
 /** Throws `bad_request` if the header is missing or invalid. */
-export async function openExport(chunks: AsyncIterable<Uint8Array>): Promise<ExportFile> {
+export async function openExport(chunks: AsyncIterable<Uint8Array>) {
   const entries = readLines(chunks);
   const first = await entries.next();
   if (first.done === true) throw gatewayError('bad_request', { message: 'the file is empty' });
-  return { header: readHeader(first.value), records: () => readRecords(entries) };
+  return {
+    header: readHeader(first.value),
+    /** Throws `bad_request` if the file is truncated or a line is invalid. The message names the invalid line. */
+    records: () => readRecords(entries),
+  };
 }
 
-function readHeader(entry: Entry): ExportFile['header'] {
+function readHeader(entry: Entry): z.output<typeof header> {
   const value = parseEntry(entry);
   if (!isObject(value) || value.format !== formatName)
     throw lineError(entry.line, `not the header of an export; for a file from another program, set its format`);
