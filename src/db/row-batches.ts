@@ -75,16 +75,17 @@ export function selectRows<Row>(
 
 /**
  * Sends `keys` to the database in batches and returns all resulting rows. `toText` gets the `select` of a batch and
- * builds the whole statement around it.
+ * builds the whole statement around it. `sizeOf` limits the size of a batch as in `toBatches`.
  */
 export async function querySelected<Row, Key>(
   tx: Queries,
   keys: readonly Key[],
   columns: readonly Column<Key>[],
   toText: (select: string) => string,
+  sizeOf?: (key: Key) => number,
 ): Promise<Row[]> {
   const rows: Row[][] = [];
-  for (const batch of toBatches(keys)) {
+  for (const batch of toBatches(keys, sizeOf)) {
     const { text, values } = selectRows(columns, batch);
     rows.push(await tx.query<Row>(toText(text), values));
   }

@@ -4,7 +4,7 @@
  */
 import { toArrayLiteral } from '../../db/array-literal.ts';
 import type { Queries } from '../../db/database.ts';
-import { type Column, selectRows, toBatches } from '../../db/row-batches.ts';
+import { type Column, querySelected } from '../../db/row-batches.ts';
 import { type CallChains, storeParts } from './store-parts.ts';
 
 export interface CallText extends CallChains {
@@ -45,16 +45,13 @@ export async function storeTexts(tx: Queries, texts: readonly CallText[], conver
     ['recalled_items', 'text', ({ recalled }) => (recalled.length === 0 ? '{}' : `{${recalled.join(',')}}`)],
     ['recalled_tokens', 'integer', ({ recalledTokens }) => recalledTokens],
   ];
-  for (const slice of toBatches(texts)) {
-    const rows = selectRows(columns, slice);
-    await tx.query(
-      `insert into call_texts (call_id, project_id, conversation_id, subject, context_hash, extras_hash, last_hash, answered, created_at,
-                               parameters, recalled_items, recalled_tokens, shares_texts)
-       select call_id, project_id, conversation_id, subject, context_hash, extras_hash, last_hash, answered,
-              to_timestamp(created_at / 1000), parameters, recalled_items::uuid[], recalled_tokens, true
-         from (${rows.text}) as new
-       on conflict (call_id) do nothing`,
-      rows.values,
-    );
-  }
+  await querySelected(tx, texts, columns, insertSql);
 }
+
+const insertSql = (rows: string): string =>
+  `insert into call_texts (call_id, project_id, conversation_id, subject, context_hash, extras_hash, last_hash, answered, created_at,
+                           parameters, recalled_items, recalled_tokens, shares_texts)
+   select call_id, project_id, conversation_id, subject, context_hash, extras_hash, last_hash, answered,
+          to_timestamp(created_at / 1000), parameters, recalled_items::uuid[], recalled_tokens, true
+     from (${rows}) as new
+   on conflict (call_id) do nothing`;

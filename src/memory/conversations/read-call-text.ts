@@ -88,10 +88,11 @@ export async function readCallText(
     answered: boolean;
     context: Sha256 | null;
     extras: Sha256 | null;
+    last: Sha256 | null;
     embedded: readonly CallExtra[];
     parameters: string | null;
   }>(
-    `select answered, encode(context_hash, 'hex') as context, encode(extras_hash, 'hex') as extras, parameters,
+    `select answered, encode(context_hash, 'hex') as context, encode(extras_hash, 'hex') as extras, encode(last_hash, 'hex') as last, parameters,
             (select coalesce(jsonb_agg(jsonb_build_object('kind', extra ->> 'kind', 'type', extra ->> 'type',
                                                           'text', left(extra ->> 'text', $3::integer),
                                                           'isCut', coalesce(length(extra ->> 'text') > $3::integer, false),
@@ -118,21 +119,11 @@ export async function readCallText(
     toolCalls: PartContent['tool_calls'];
     depth: number;
   }>(
-    `with recursive chain as (
-       select part.parent_hash, part.role, part.content, 1 as depth
-         from call_texts text
-         join parts part on part.project_id = text.project_id and part.hash = text.last_hash
-        where text.call_id = $1::uuid and text.project_id = $2::uuid
-       union all
-       select part.parent_hash, part.role, part.content, chain.depth + 1
-         from chain
-         join parts part on part.project_id = $2::uuid and part.hash = chain.parent_hash
-        where chain.depth <= $3::integer
-     )
+    `${chainSql}
      select role, left(content ->> 'text', $4::integer) as text, length(content ->> 'text') as "textLength",
             content -> 'tool_calls' as "toolCalls", depth
        from chain order by depth desc`,
-    [callId, projectId, maxMessages, maxText],
+    [projectId, text.last, maxMessages, maxText],
   );
   const hasOlder = rows.length > maxMessages;
   const messages = rows.slice(hasOlder ? 1 : 0).map(({ depth: _, toolCalls, ...message }) => ({
@@ -143,6 +134,17 @@ export async function readCallText(
   const parameters = text.parameters === null ? null : asObject(parseJson(text.parameters));
   return { messages, answered: text.answered, hasOlder, extras, hasMoreExtras, parameters };
 }
+
+/** The last $3 + 1 parts of the chain that ends with the hash $2. */
+const chainSql = `with recursive chain as (
+       select parent_hash, role, content, text_hash, 1 as depth
+         from parts where project_id = $1::uuid and hash = decode($2::text, 'hex')
+       union all
+       select part.parent_hash, part.role, part.content, part.text_hash, chain.depth + 1
+         from chain
+         join parts part on part.project_id = $1::uuid and part.hash = chain.parent_hash
+        where chain.depth <= $3::integer
+     )`;
 
 /**
  * Reads the newest extras of a chain, in the order in which they appear in the prompt. Returns up to `maxMessages` + 1,
@@ -156,15 +158,7 @@ async function readExtras(
 ): Promise<CallExtra[]> {
   type Row = Omit<CallExtra, 'text' | 'isCut'> & { content: Buffer | null; isCompressed: boolean };
   const rows = await queries.query<Row>(
-    `with recursive chain as (
-       select parent_hash, role, content, text_hash, 1 as depth
-         from parts where project_id = $1::uuid and hash = decode($2::text, 'hex')
-       union all
-       select part.parent_hash, part.role, part.content, part.text_hash, chain.depth + 1
-         from chain
-         join parts part on part.project_id = $1::uuid and part.hash = chain.parent_hash
-        where chain.depth <= $3::integer
-     )
+    `${chainSql}
      select role as kind, chain.content ->> 'type' as type, (chain.content ->> 'bytes')::float8 as bytes,
             (chain.content ->> 'position')::integer as position, stored.content,
             stored.is_compressed as "isCompressed"

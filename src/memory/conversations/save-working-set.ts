@@ -1,6 +1,6 @@
 /** Writes a batch's changes to conversations, messages and passages, and starts the idle timers of the projects. */
 import type { Queries } from '../../db/database.ts';
-import { type Column, selectRows, toBatches, toColumns } from '../../db/row-batches.ts';
+import { type Column, querySelected, toColumns } from '../../db/row-batches.ts';
 import { addConversationPassages } from '../records/passages.ts';
 import { triggerLearning } from '../triggers/learning-triggers.ts';
 import { startIdleTimers } from './idle-timer.ts';
@@ -8,15 +8,11 @@ import type { AppendedMessage, Conversation, ConversationWorkingSet } from './wo
 
 export async function saveWorkingSet(tx: Queries, workingSet: ConversationWorkingSet): Promise<void> {
   const changed = [...workingSet.all()].filter((conversation) => conversation.changed);
-  await insertNew(
-    tx,
-    changed.filter((conversation) => conversation.isNew),
-  );
-  await updateExisting(
-    tx,
-    changed.filter((conversation) => !conversation.isNew),
-  );
-  await insertMessages(tx, changed);
+  const { created = [], existing = [] } = Object.groupBy(changed, ({ isNew }) => (isNew ? 'created' : 'existing'));
+  await querySelected(tx, created, newColumns, insertConversations);
+  await querySelected(tx, existing, [idColumn, ...mutableColumns], updateConversations);
+  const messages = changed.flatMap(({ id, added }) => added.map((message): AddedRow => ({ conversationId: id, added: message })));
+  await querySelected(tx, messages, messageColumns, insertMessages);
   await addConversationPassages(
     tx,
     changed.map(({ id, projectId, subject, added }) => ({
@@ -36,32 +32,20 @@ export async function saveWorkingSet(tx: Queries, workingSet: ConversationWorkin
   for (const projectId of new Set(newlyLearnable.map((conversation) => conversation.projectId))) await triggerLearning(tx, projectId);
 }
 
-async function insertNew(tx: Queries, conversations: readonly Conversation[]): Promise<void> {
-  if (conversations.length === 0) return;
-  const { text, values } = selectRows(newColumns, conversations);
-  await tx.query(
-    `insert into conversations (id, project_id, source, subject, state, opened, learnable, calls, messages, tip_key, tip_message_key,
-                                started_at, last_turn_at)
-     select id, project_id, source, subject, state, opened, learnable, calls, messages, tip_key, tip_message_key,
-            to_timestamp(started_at / 1000), to_timestamp(last_turn_at / 1000)
-       from (${text}) as new`,
-    values,
-  );
-}
+const insertConversations = (rows: string): string =>
+  `insert into conversations (id, project_id, source, subject, state, opened, learnable, calls, messages, tip_key, tip_message_key,
+                              started_at, last_turn_at)
+   select id, project_id, source, subject, state, opened, learnable, calls, messages, tip_key, tip_message_key,
+          to_timestamp(started_at / 1000), to_timestamp(last_turn_at / 1000)
+     from (${rows}) as new`;
 
-async function updateExisting(tx: Queries, conversations: readonly Conversation[]): Promise<void> {
-  if (conversations.length === 0) return;
-  const { text, values } = selectRows([idColumn, ...mutableColumns], conversations);
-  await tx.query(
-    `update conversations as existing
-        set state = new.state, opened = new.opened, learnable = new.learnable, calls = new.calls, messages = new.messages,
-            tip_key = new.tip_key, tip_message_key = new.tip_message_key, started_at = to_timestamp(new.started_at / 1000),
-            last_turn_at = to_timestamp(new.last_turn_at / 1000), read_at = case when new.state = 'read' then existing.read_at end
-       from (${text}) as new
-      where existing.id = new.id`,
-    values,
-  );
-}
+const updateConversations = (rows: string): string =>
+  `update conversations as existing
+      set state = new.state, opened = new.opened, learnable = new.learnable, calls = new.calls, messages = new.messages,
+          tip_key = new.tip_key, tip_message_key = new.tip_message_key, started_at = to_timestamp(new.started_at / 1000),
+          last_turn_at = to_timestamp(new.last_turn_at / 1000), read_at = case when new.state = 'read' then existing.read_at end
+     from (${rows}) as new
+    where existing.id = new.id`;
 
 const idColumn: Column<Conversation> = ['id', 'uuid', ({ id }) => id];
 
@@ -101,19 +85,10 @@ const messageColumns: readonly Column<AddedRow>[] = [
   ['created_at', 'float8', ({ added }) => Math.trunc(added.createdAt)],
 ];
 
-async function insertMessages(tx: Queries, conversations: readonly Conversation[]): Promise<void> {
-  const rows: AddedRow[] = [];
-  for (const { id, added } of conversations) for (const message of added) rows.push({ conversationId: id, added: message });
-  for (const slice of toBatches(rows)) {
-    const { text, values } = selectRows(messageColumns, slice);
-    await tx.query(
-      `insert into conversation_parts (conversation_id, position, part_hash, place_key, message_hash, call_id, created_at)
-       select conversation_id, position, part_hash, place_key, message_hash, call_id, to_timestamp(created_at / 1000)
-         from (${text}) as new`,
-      values,
-    );
-  }
-}
+const insertMessages = (rows: string): string =>
+  `insert into conversation_parts (conversation_id, position, part_hash, place_key, message_hash, call_id, created_at)
+   select conversation_id, position, part_hash, place_key, message_hash, call_id, to_timestamp(created_at / 1000)
+     from (${rows}) as new`;
 
 async function attributeResponses(tx: Queries, workingSet: ConversationWorkingSet): Promise<void> {
   const responses = workingSet.attributedResponses();

@@ -2,19 +2,13 @@
 import { createLruCache } from '../../core/lru-cache.ts';
 import { toArrayLiteral, toArrayParameter } from '../../db/array-literal.ts';
 import type { Queries } from '../../db/database.ts';
-import { type Column, selectRows, toBatches } from '../../db/row-batches.ts';
+import { type Column, querySelected, toBatches } from '../../db/row-batches.ts';
 import { type ExtraPart, hashText, type Sha256 } from './chain.ts';
 import { type PackedText, packText } from './packed-text.ts';
 
 export interface NewExtra {
   readonly projectId: string;
   readonly part: ExtraPart;
-}
-
-interface RequestedText {
-  readonly key: string;
-  readonly projectId: string;
-  readonly textHash: Sha256;
 }
 
 interface ExtraText extends PackedText {
@@ -34,12 +28,12 @@ const hints = createLruCache<true>(50_000);
  * compressing and sending the text again.
  */
 export async function storeExtraTexts(tx: Queries, extras: readonly NewExtra[]): Promise<void> {
-  const hinted = new Map<string, RequestedText>();
+  const hinted = new Map<string, StoredKey>();
   for (const { projectId, part } of extras) {
     const key = keyOf(projectId, part);
-    if (key !== null && part.textHash !== null && hints.has(key)) hinted.set(key, { key, projectId, textHash: part.textHash });
+    if (key !== null && part.textHash !== null && hints.has(key)) hinted.set(key, { projectId, hash: part.textHash });
   }
-  const stored = await findTexts(tx, [...hinted.values()]);
+  const stored = await findStored(tx, 'prompt_texts', hinted);
   const texts = new Map<string, ExtraText>();
   for (const { projectId, part } of extras) {
     const key = keyOf(projectId, part);
@@ -48,7 +42,7 @@ export async function storeExtraTexts(tx: Queries, extras: readonly NewExtra[]):
     // This may be a getter that has just parsed the text again. Don't store it unless it still matches the hash.
     if (hashText(text) === part.textHash) texts.set(key, { projectId, textHash: part.textHash, ...packText(text) });
   }
-  await insertTexts(tx, [...texts.values()]);
+  await querySelected(tx, [...texts.values()], columns, insertSql, ({ content }) => content.length);
   for (const key of texts.keys()) hints.set(key, true);
 }
 
@@ -56,24 +50,28 @@ function keyOf(projectId: string, { textHash }: ExtraPart): string | null {
   return textHash === null ? null : `${projectId}${textHash}`;
 }
 
-/** Returns the keys of the texts that are in the database. */
-async function findTexts(tx: Queries, texts: readonly RequestedText[]): Promise<ReadonlySet<string>> {
+export interface StoredKey {
+  readonly projectId: string;
+  readonly hash: Sha256;
+}
+
+/** Looks up texts or parts by project and hash. Returns the keys in `requested` of those that are in the database. */
+export async function findStored(
+  tx: Queries,
+  table: 'prompt_texts' | 'parts',
+  requested: ReadonlyMap<string, StoredKey>,
+): Promise<ReadonlySet<string>> {
   const found = new Set<string>();
-  for (const slice of toBatches(texts)) {
+  for (const slice of toBatches([...requested])) {
+    const hashes = slice.map(([, { hash }]) => hash);
     const rows = await tx.query<{ position: number }>(
       `select requested.position::integer
          from unnest($1::bytea[], $2::uuid[]) with ordinality as requested (hash, project_id, position)
-         join prompt_texts using (project_id, hash)`,
-      [
-        toArrayParameter(
-          'bytea',
-          slice.map(({ textHash }) => textHash),
-        ),
-        toArrayLiteral(slice, ({ projectId }) => projectId),
-      ],
+         join ${table} using (project_id, hash)`,
+      [toArrayParameter('bytea', hashes), toArrayLiteral(slice, ([, { projectId }]) => projectId)],
     );
     for (const { position } of rows) {
-      const key = slice[position - 1]?.key;
+      const key = slice[position - 1]?.[0];
       if (key !== undefined) found.add(key);
     }
   }
@@ -87,14 +85,7 @@ const columns: readonly Column<ExtraText>[] = [
   ['is_compressed', 'boolean', ({ isCompressed }) => isCompressed],
 ];
 
-async function insertTexts(tx: Queries, texts: readonly ExtraText[]): Promise<void> {
-  for (const slice of toBatches(texts, ({ content }) => content.length)) {
-    const rows = selectRows(columns, slice);
-    await tx.query(
-      `insert into prompt_texts (project_id, hash, content, is_compressed)
-       select project_id, hash, content, is_compressed from (${rows.text}) as new
-       on conflict (project_id, hash) do nothing`,
-      rows.values,
-    );
-  }
-}
+const insertSql = (rows: string): string =>
+  `insert into prompt_texts (project_id, hash, content, is_compressed)
+   select project_id, hash, content, is_compressed from (${rows}) as new
+   on conflict (project_id, hash) do nothing`;

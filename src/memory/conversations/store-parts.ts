@@ -6,11 +6,10 @@
  * few lookups to find out what's new in a history of hundreds of messages.
  */
 import { createLruCache } from '../../core/lru-cache.ts';
-import { toArrayLiteral, toArrayParameter } from '../../db/array-literal.ts';
 import type { Queries } from '../../db/database.ts';
-import { type Column, selectRows, toBatches } from '../../db/row-batches.ts';
+import { type Column, querySelected } from '../../db/row-batches.ts';
 import type { ChainPart, ExtraPart, Sha256 } from './chain.ts';
-import { type NewExtra, storeExtraTexts } from './store-extra-texts.ts';
+import { findStored, type NewExtra, type StoredKey, storeExtraTexts } from './store-extra-texts.ts';
 
 /**
  * A call's text as chains of parts. We only have to store the hash of each chain's last part, from which we can find
@@ -170,7 +169,7 @@ function findUnchecked(parts: readonly ChainPart[], promptLength: number): numbe
   let uncheckedFrom = promptLength;
   while (uncheckedFrom > 0 && uncheckedFrom > promptLength - maxUnchecked && parts[uncheckedFrom - 1]?.role !== 'assistant')
     uncheckedFrom -= 1;
-  for (let at = parts.length - 1; at >= uncheckedFrom; at -= 1) if (lengthOf(parts[at]) > maxUncheckedLength) return at + 1;
+  for (let at = parts.length - 1; at >= uncheckedFrom; at -= 1) if ((parts[at]?.length ?? 0) > maxUncheckedLength) return at + 1;
   return uncheckedFrom;
 }
 
@@ -195,33 +194,14 @@ function keyOf({ projectId, parts }: Chain, at: number): string {
 }
 
 async function findParts(tx: Queries, chains: readonly Chain[], positions: readonly (readonly number[])[]): Promise<ReadonlySet<string>> {
-  const requested = new Map<string, { readonly projectId: string; readonly hash: Sha256 }>();
+  const requested = new Map<string, StoredKey>();
   for (const [index, chain] of chains.entries()) {
     for (const at of positions[index] ?? []) {
       const part = chain.parts[at];
       if (part) requested.set(keyOf(chain, at), { projectId: chain.projectId, hash: part.hash });
     }
   }
-  const found = new Set<string>();
-  for (const slice of toBatches([...requested])) {
-    const rows = await tx.query<{ position: number }>(
-      `select requested.position::integer
-         from unnest($1::bytea[], $2::uuid[]) with ordinality as requested (hash, project_id, position)
-         join parts using (project_id, hash)`,
-      [
-        toArrayParameter(
-          'bytea',
-          slice.map(([, { hash }]) => hash),
-        ),
-        toArrayLiteral(slice, ([, { projectId }]) => projectId),
-      ],
-    );
-    for (const { position } of rows) {
-      const key = slice[position - 1]?.[0];
-      if (key !== undefined) found.add(key);
-    }
-  }
-  return found;
+  return findStored(tx, 'parts', requested);
 }
 
 const partColumns: readonly Column<NewPart>[] = [
@@ -237,19 +217,16 @@ const partColumns: readonly Column<NewPart>[] = [
 
 async function insertParts(tx: Queries, parts: readonly NewPart[]): Promise<void> {
   await storeExtraTexts(tx, parts.filter(hasExtra));
-  for (const slice of toBatches(parts, ({ part }) => (isExtra(part) ? 0 : lengthOf(part)))) {
-    const rows = selectRows(partColumns, slice);
-    await tx.query(
-      `insert into parts (project_id, hash, parent_hash, role, content, text_hash, created_at)
-       select project_id, hash, parent_hash, role,
-              case when role in ('user', 'assistant') then jsonb_build_object('text', text, 'tool_calls', details) else details end,
-              text_hash, to_timestamp(created_at / 1000)
-         from (${rows.text}) as new
-       on conflict (project_id, hash) do nothing`,
-      rows.values,
-    );
-  }
+  await querySelected(tx, parts, partColumns, insertSql, ({ part }) => (isExtra(part) ? 0 : part.length));
 }
+
+const insertSql = (rows: string): string =>
+  `insert into parts (project_id, hash, parent_hash, role, content, text_hash, created_at)
+   select project_id, hash, parent_hash, role,
+          case when role in ('user', 'assistant') then jsonb_build_object('text', text, 'tool_calls', details) else details end,
+          text_hash, to_timestamp(created_at / 1000)
+     from (${rows}) as new
+   on conflict (project_id, hash) do nothing`;
 
 function hasExtra(added: NewPart): added is NewPart & NewExtra {
   return isExtra(added.part);
@@ -262,9 +239,4 @@ function isExtra(part: Part): part is ExtraPart {
 function detailsOf(part: Part): string {
   if (isExtra(part)) return JSON.stringify({ position: part.position, ...part.details });
   return part.message.toolCalls.length === 0 ? '[]' : JSON.stringify(part.message.toolCalls);
-}
-
-function lengthOf(part: ChainPart | undefined): number {
-  if (!part) return 0;
-  return part.length;
 }

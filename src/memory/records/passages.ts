@@ -4,7 +4,7 @@
  * later (`indexing/embed-passages.ts`).
  */
 import type { Queries } from '../../db/database.ts';
-import { type Column, selectRows, toBatches, toColumns } from '../../db/row-batches.ts';
+import { type Column, querySelected, toColumns } from '../../db/row-batches.ts';
 import type { NormalMessage } from '../../dialects/prompt/prompt.ts';
 import { hasPlainTokens, lexemeSetSql, lexemesSql, tokenizeForIndex, tokenizerVersion } from '../text/lexemes.ts';
 import { formatTranscript } from './conversation-messages.ts';
@@ -50,16 +50,13 @@ export async function addConversationPassages(tx: Queries, added: readonly Added
       return { conversationId, projectId, subject, text, tokens, isPlain: hasPlainTokens(tokens) };
     }),
   );
-  for (const slice of toBatches(rows, ({ text }) => text.length)) {
-    const sent = selectRows(passageColumns, slice);
-    await tx.query(
-      `insert into memory_passages (project_id, subject, conversation_id, text, lexemes, words_version)
-       select new.project_id, new.subject, new.conversation_id, new.text, ${lexemeSetSql('new.tokens', 'new.is_plain')}, ${tokenizerVersion}
-         from (${sent.text}) as new`,
-      sent.values,
-    );
-  }
+  await querySelected(tx, rows, passageColumns, insertSql, ({ text }) => text.length);
 }
+
+const insertSql = (rows: string): string =>
+  `insert into memory_passages (project_id, subject, conversation_id, text, lexemes, words_version)
+   select new.project_id, new.subject, new.conversation_id, new.text, ${lexemeSetSql('new.tokens', 'new.is_plain')}, ${tokenizerVersion}
+     from (${rows}) as new`;
 
 interface ConversationPassage extends Omit<AddedMessages, 'messages'> {
   readonly text: string;
