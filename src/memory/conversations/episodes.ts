@@ -3,17 +3,13 @@ import type { IdleCheckResult } from '../../../workflows/contract.ts';
 import type { Database } from '../../db/database.ts';
 import { formatTranscript, readMessages, type StoredMessage } from '../records/conversation-messages.ts';
 import { closeConversations } from './close-idle.ts';
+import type { ConversationSummary } from './list-conversations.ts';
+import type { Conversation } from './working-set.ts';
 
-export interface Episode {
-  readonly id: string;
-  /** Null while the conversation is open, or if no user message has any text. */
-  readonly title: string | null;
-  readonly subject: string | null;
-  readonly source: string;
-  readonly state: 'stored' | 'read';
-  readonly startedAt: Date;
-  readonly lastTurnAt: Date;
-  readonly readAt: Date | null;
+type EpisodeFields = 'id' | 'title' | 'subject' | 'source' | 'state' | 'startedAt' | 'lastTurnAt' | 'readAt';
+
+/** The title is null while the conversation is open, or if no user message has any text. */
+export interface Episode extends Pick<ConversationSummary, EpisodeFields> {
   /**
    * The transcript. It was written when the conversation was closed, or is derived from the current messages if it's
    * still open.
@@ -48,7 +44,7 @@ export function createEpisodes({ database }: { readonly database: Database }) {
      */
     closeConversation: ({ conversationId, opened, idleMs }: { conversationId: string; opened: number; idleMs: number }) =>
       database.transaction(async (tx): Promise<IdleCheckResult> => {
-        const [row] = await tx.query<ConversationState>(
+        const [row] = await tx.query<Pick<Conversation, 'projectId' | 'state' | 'opened' | 'messages' | 'learnable'> & { waitMs: number }>(
           `select project_id as "projectId", state, opened, messages, learnable,
                   greatest(0, extract(epoch from last_turn_at - now()) * 1000 + $2::float8)::float8 as "waitMs"
              from conversations
@@ -64,15 +60,6 @@ export function createEpisodes({ database }: { readonly database: Database }) {
         return { kind: 'read' };
       }),
   };
-}
-
-interface ConversationState {
-  readonly projectId: string;
-  readonly state: 'stored' | 'read';
-  readonly opened: number;
-  readonly messages: number;
-  readonly learnable: boolean;
-  readonly waitMs: number;
 }
 
 interface EpisodeRow extends Omit<Episode, 'text' | 'messages'> {

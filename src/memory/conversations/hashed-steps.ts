@@ -57,29 +57,22 @@ export function withoutText(step: HashedStep): HashedStep {
 }
 
 export function withText(step: HashedStep, read: () => HashedStep | undefined): HashedStep {
-  const same = (): HashedStep => read() ?? { kind: 'pause' };
-  if (step.kind === 'message') {
-    const readMessage = () => {
-      const found = same();
-      return found.kind === 'message' ? found.message : undefined;
-    };
-    return { kind: 'message', message: withMessage(step.message, readMessage) };
-  }
   if (step.kind === 'pause') return step;
-  const readExtra = () => {
-    const found = same();
-    return found.kind === 'extra' ? found.extra : undefined;
-  };
-  return { kind: 'extra', extra: withExtra(step.extra, readExtra) };
-}
-
-function withMessage(hashed: HashedMessage, read: () => HashedMessage | undefined): HashedMessage {
-  return {
-    ...hashed,
+  if (step.kind === 'extra') {
+    const readExtra = () => {
+      const found = read();
+      return found?.kind === 'extra' ? found.extra : undefined;
+    };
+    return { kind: 'extra', extra: withExtra(step.extra, readExtra) };
+  }
+  const message: HashedMessage = {
+    ...step.message,
     get message() {
-      return read()?.message ?? emptyMessage;
+      const found = read();
+      return found?.kind === 'message' ? found.message.message : emptyMessage;
     },
   };
+  return { kind: 'message', message };
 }
 
 export function withExtra(hashed: HashedExtra, read: () => HashedExtra | undefined): HashedExtra {

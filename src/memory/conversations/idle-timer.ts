@@ -35,10 +35,8 @@ export async function startIdleTimers(tx: Queries, opened: readonly Pick<Convers
   );
   // The new run of a project continues the trace of the project's first sampled call.
   const traces = new Map(opened.toReversed().flatMap(({ projectId, trace }) => (trace === undefined ? [] : [[projectId, trace] as const])));
-  await enqueue(
-    tx,
-    started.map((run) => ({ ...toEntry(run), trace: traces.get(run.projectId) })),
-  );
+  const entries = started.map((run) => ({ ...toEntry(run), trace: traces.get(run.projectId) }));
+  await enqueue(tx, entries);
 }
 
 /**

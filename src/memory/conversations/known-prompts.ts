@@ -71,14 +71,9 @@ interface Found {
   readonly hidesAscii: boolean;
 }
 
-interface Anchor {
-  readonly bytes: number;
-  readonly fingerprint: string;
-}
-
 interface SearchedEnd extends ListEnd {
   /** The anchor that this prefix extends. */
-  readonly anchor: Anchor;
+  readonly anchor: ListEnd;
   /** Fingerprint of the bytes between the end of the anchor and the end of the prefix. */
   readonly added: string;
   /**
@@ -281,7 +276,7 @@ interface ScannedList extends MessageList {
 
 function findEnd(body: Buffer, start: number, ends: readonly SearchedEnd[]): SearchedEnd | null {
   const anchors = new Map<number, string>();
-  const hasAnchor = ({ bytes, fingerprint }: Anchor): boolean => {
+  const hasAnchor = ({ bytes, fingerprint }: ListEnd): boolean => {
     const found = anchors.get(bytes) ?? anchorAt(body, start, bytes).fingerprint;
     anchors.set(bytes, found);
     return found === fingerprint;
@@ -291,7 +286,7 @@ function findEnd(body: Buffer, start: number, ends: readonly SearchedEnd[]): Sea
   return ends.findLast(isSame) ?? null;
 }
 
-function anchorAt(body: Buffer, start: number, bytes: number): Anchor {
+function anchorAt(body: Buffer, start: number, bytes: number): ListEnd {
   return { bytes, fingerprint: fingerprintOf(body, start, start + bytes) };
 }
 

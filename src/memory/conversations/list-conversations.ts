@@ -81,12 +81,9 @@ export async function readConversation(queries: Queries, projectId: string, id: 
   return row ?? null;
 }
 
-export interface ConversationMessage {
+export interface ConversationMessage extends NormalMessage {
   readonly position: number;
-  readonly role: 'user' | 'assistant';
-  readonly text: string;
   readonly textLength: number;
-  readonly toolCalls: NormalMessage['toolCalls'];
   /** The call that produced this response. Null for messages that were part of a request. */
   readonly callId: string | null;
   readonly createdAt: Date;

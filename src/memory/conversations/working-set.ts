@@ -4,12 +4,16 @@
  */
 import { type ChainPart, type Sha256, toScopedKey } from './chain.ts';
 
-export interface RecordedCall {
-  readonly callId: string;
+interface Scoped {
   readonly projectId: string;
   readonly source: string;
   readonly subject: string | null;
+  /** The hash of the project, the source and the subject. */
   readonly scope: Sha256;
+}
+
+export interface RecordedCall extends Scoped {
+  readonly callId: string;
   readonly explicitWrite: boolean;
   readonly startedAt: number;
   readonly endedAt: number;
@@ -33,12 +37,8 @@ export interface AppendedMessage {
   callId: string | null;
 }
 
-export interface Conversation {
+export interface Conversation extends Scoped {
   readonly id: string;
-  readonly projectId: string;
-  readonly source: string;
-  readonly subject: string | null;
-  readonly scope: Sha256;
   readonly isNew: boolean;
   state: 'stored' | 'read';
   opened: number;

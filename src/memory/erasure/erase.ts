@@ -16,14 +16,11 @@ import { batchSize } from '../../db/row-batches.ts';
 import { deleteReleasedParts } from '../conversations/released-parts.ts';
 import { resampleWords } from '../records/word-sample.ts';
 import { bySubject, type ErasedCount, type SubjectTable, subjectTables } from './subject-tables.ts';
+import type { Tombstone } from './tombstones.ts';
 
 export type ErasedCounts = Readonly<Record<ErasedCount, number>>;
 
-export interface Erasure {
-  readonly id: string;
-  readonly projectId: string;
-  readonly sha256: Buffer;
-  readonly erasedAt: Date;
+export interface Erasure extends Tombstone {
   readonly deleted: ErasedCounts;
 }
 

@@ -1,5 +1,5 @@
 import type { Queries } from '../../db/database.ts';
-import type { ErasedCounts, Erasure } from './erase.ts';
+import type { Erasure } from './erase.ts';
 
 /** The data of the erased subject that this process still held in memory. */
 export interface LocalPurge {
@@ -8,11 +8,7 @@ export interface LocalPurge {
   readonly openCalls: number;
 }
 
-export interface ErasureSummary {
-  readonly id: string;
-  readonly sha256: Buffer;
-  readonly erasedAt: Date;
-  readonly deleted: ErasedCounts;
+export interface ErasureSummary extends Omit<Erasure, 'projectId'> {
   readonly cacheEntries: number;
   readonly queued: number;
   readonly state: 'queued' | 'waiting' | 'done';

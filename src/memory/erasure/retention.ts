@@ -57,8 +57,8 @@ export function createRetention({ database, clock }: { readonly database: Databa
     unfiledPrompts: inFirstDueProject(deleteUnfiledPrompts),
     /** Deletes parts that an older release left behind when it deleted their prompts. */
     releasedParts: () => deleteReleased(database),
-    closedItems: inFirstDueProject(deleteClosedItems),
-    batches: inFirstDueProject(deleteBatches),
+    closedItems: inFirstDueProject(deleteRows('memory_items', `state = 'closed' and closed_at < $2::timestamptz`, 'closed_at')),
+    batches: inFirstDueProject(deleteRows('memory_batches', `state = 'done' and finished_at < $2::timestamptz`, 'id')),
   };
 }
 
@@ -118,26 +118,17 @@ async function deleteUnfiledPrompts(tx: Queries, { projectId, before }: Retentio
   return texts.length;
 }
 
-async function deleteClosedItems(tx: Queries, { projectId, before }: RetentionPeriod): Promise<number> {
-  const rows = await tx.query(
-    `delete from memory_items where id in (
-       select id from memory_items
-        where project_id = $1::uuid and state = 'closed' and closed_at < $2::timestamptz
-        order by closed_at limit $3::integer)
-     returning id`,
-    [projectId, before, rowBatchSize],
-  );
-  return rows.length;
-}
-
-async function deleteBatches(tx: Queries, { projectId, before }: RetentionPeriod): Promise<number> {
-  const rows = await tx.query(
-    `delete from memory_batches where id in (
-       select id from memory_batches
-        where project_id = $1::uuid and state = 'done' and finished_at < $2::timestamptz
-        order by id limit $3::integer)
-     returning id`,
-    [projectId, before, rowBatchSize],
-  );
-  return rows.length;
+/** Returns a function that deletes rows of a project. In `condition`, $2 is the cutoff date. */
+function deleteRows(table: string, condition: string, order: string) {
+  return async (tx: Queries, { projectId, before }: RetentionPeriod): Promise<number> => {
+    const rows = await tx.query(
+      `delete from ${table} where id in (
+         select id from ${table}
+          where project_id = $1::uuid and ${condition}
+          order by ${order} limit $3::integer)
+       returning id`,
+      [projectId, before, rowBatchSize],
+    );
+    return rows.length;
+  };
 }

@@ -43,14 +43,12 @@ export async function isAnyErased(queries: Queries, calls: readonly (ProjectSubj
 
 /** Returns when each subject was last erased. A subject that was never erased is missing from the result. */
 export async function findErasureTimes(tx: Queries, projectId: string, subjects: readonly string[]): Promise<ReadonlyMap<string, Date>> {
-  const tombstones = await findTombstones(
-    tx,
-    subjects.map((subject) => ({ projectId, subject })),
-  );
+  const requested = subjects.map((subject) => ({ projectId, subject }));
+  const tombstones = await findTombstones(tx, requested);
   return new Map(
-    subjects.flatMap((subject) => {
-      const tombstone = tombstones.get(subjectKey({ projectId, subject }));
-      return tombstone ? [[subject, tombstone.erasedAt] as const] : [];
+    requested.flatMap((each) => {
+      const tombstone = tombstones.get(subjectKey(each));
+      return tombstone ? [[each.subject, tombstone.erasedAt] as const] : [];
     }),
   );
 }

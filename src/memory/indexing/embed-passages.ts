@@ -91,10 +91,8 @@ export function createPassageEmbedder({ database, clock, getModel, embed, isText
   /** Bisects a batch until we know which text the vendor rejects. That text is marked so that it isn't sent again. */
   async function embedBatch(projectId: string, pending: readonly PendingPassage[]): Promise<void> {
     try {
-      const { model, vectors } = await embed(
-        projectId,
-        pending.map(({ text }) => text),
-      );
+      const texts = pending.map(({ text }) => text);
+      const { model, vectors } = await embed(projectId, texts);
       await store(pending, model, vectors);
     } catch (error) {
       if (!isTextRejected(error)) throw error;

@@ -40,7 +40,7 @@ const maxExcerptLength = 1_200;
 
 export async function readItemDetails(queries: Queries, projectId: string, id: string): Promise<ItemDetails | null> {
   if (!isUuid(id)) return null;
-  const [row] = await queries.query<Item & SourceColumns>(
+  const [row] = await queries.query<Item & Omit<ItemSource, 'messages'>>(
     `select ${itemColumns}, item.batch_id as "batchId", item.evidence, conversation.title as "conversationTitle"
        from memory_items item left join conversations conversation on conversation.id = item.conversation_id
       where item.id = $1::uuid and item.project_id = $2::uuid`,
@@ -52,12 +52,6 @@ export async function readItemDetails(queries: Queries, projectId: string, id: s
   const votes = await listVotes(queries, id, maxVotes);
   const isLearned = batchId !== null || evidence !== null;
   return { item, history, votes, source: isLearned ? { batchId, evidence, conversationTitle, messages } : null };
-}
-
-interface SourceColumns {
-  readonly batchId: string | null;
-  readonly evidence: string | null;
-  readonly conversationTitle: string | null;
 }
 
 function readHistory(queries: Queries, projectId: string, id: string): Promise<Item[]> {

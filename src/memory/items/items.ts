@@ -229,30 +229,25 @@ async function assertMemoryEnabled(tx: Queries, projectId: string): Promise<void
 }
 
 /**
- * Locks a live item. If somebody else is changing it at the same time, we wait here until they're done and then find
- * that the item is closed.
+ * Locks an item. If somebody else is changing it at the same time, we wait here until they're done, and then find its new
+ * state.
  */
-async function lockLive(tx: Queries, projectId: string, id: string): Promise<Item> {
+async function lockItem(tx: Queries, projectId: string, id: string, state: Item['state']): Promise<Item | undefined> {
   const [row] = await tx.query<Item>(
     `select ${itemColumns} from memory_items as item
-      where item.id = $1::uuid and item.project_id = $2::uuid and item.state = 'live'
+      where item.id = $1::uuid and item.project_id = $2::uuid and item.state = $3::text
         for update`,
-    [id, projectId],
+    [id, projectId, state],
   );
-  return requireLive(row);
+  return row;
 }
 
-/**
- * Locks a removed item. If two people restore it at the same time, the second one waits here and then finds that the
- * first one has succeeded.
- */
+async function lockLive(tx: Queries, projectId: string, id: string): Promise<Item> {
+  return requireLive(await lockItem(tx, projectId, id, 'live'));
+}
+
 async function lockRemoved(tx: Queries, projectId: string, id: string): Promise<Item> {
-  const [row] = await tx.query<Item>(
-    `select ${itemColumns} from memory_items as item
-      where item.id = $1::uuid and item.project_id = $2::uuid and item.state = 'closed'
-        for update`,
-    [id, projectId],
-  );
+  const row = await lockItem(tx, projectId, id, 'closed');
   if (!row) throw gatewayError('not_found', { message: 'no such removed memory' });
   if (row.supersededBy !== null)
     throw gatewayError('conflict', { message: 'this memory has been replaced by another one; see its history' });

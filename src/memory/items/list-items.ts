@@ -32,6 +32,14 @@ const stateSql: Readonly<Record<ItemStateFilter, string>> = {
   all: 'true',
 };
 
+/** These have to agree with `stateSql`. */
+const stateChecks: Readonly<Record<ItemStateFilter, (item: Item) => boolean>> = {
+  live: ({ state }) => state === 'live',
+  left_out: ({ state, inRecall }) => state === 'live' && !inRecall,
+  closed: ({ state }) => state === 'closed',
+  all: () => true,
+};
+
 export function listItems(queries: Queries, projectId: string, filter: ItemFilter, { before, limit }: IdPage): Promise<Item[]> {
   const { subject, kind, origin, state, pinnedOnly, conversationId } = filter;
   return queries.query<Item>(
@@ -54,20 +62,6 @@ export function matchesFilter(item: Item, { subject, kind, origin, state, pinned
     (origin === null || item.origin === origin) &&
     (!pinnedOnly || item.pinned) &&
     (conversationId === null || item.conversationId === conversationId) &&
-    isInState(item, state)
+    stateChecks[state](item)
   );
-}
-
-function isInState(item: Item, state: ItemStateFilter): boolean {
-  switch (state) {
-    case 'all':
-      return true;
-    case 'live':
-    case 'closed':
-      return item.state === state;
-    case 'left_out':
-      return item.state === 'live' && !item.inRecall;
-    default:
-      return state satisfies never;
-  }
 }

@@ -29,12 +29,8 @@ export async function loadContext(database: Database, { projectId, subject, batc
     [projectId, subject, batchId],
   );
   if (added.length === 0 && !(await isPageBatch(database, batchId))) return null;
-  const query = tokenizeForQuery(
-    added
-      .map(({ text }) => text)
-      .join('\n')
-      .slice(0, maxQueryLength),
-  );
+  const addedText = added.map(({ text }) => text).join('\n');
+  const query = tokenizeForQuery(addedText.slice(0, maxQueryLength));
   const related = await database.query<ContextItem>(
     `select ${columns}
        from memory_passages passage join memory_items item on item.id = passage.item_id

@@ -70,6 +70,7 @@ async function storeMerge(tx: Queries, group: Group, { keep, drop }: Merge, cloc
      returning id`,
     [live.map(({ id }) => id).filter((id) => id !== keep), keep, now, learningAuthor],
   );
+  const closedIds = closed.map(({ id }) => id);
   // The memory that stays gets the highest importance of the merged memories, and their `useful` ratings are added to
   // its own.
   await tx.query(
@@ -78,14 +79,10 @@ async function storeMerge(tx: Queries, group: Group, { keep, drop }: Merge, cloc
        from (select coalesce(sum(ratings_useful), 0)::integer as useful, coalesce(max(importance), 1)::smallint as importance
                from memory_items where id = any($2::uuid[])) merged
       where kept.id = $1::uuid`,
-    [keep, closed.map(({ id }) => id), now],
+    [keep, closedIds, now],
   );
-  await inheritVotes(
-    tx,
-    keep,
-    closed.map(({ id }) => id),
-  );
-  for (const { id } of closed) {
+  await inheritVotes(tx, keep, closedIds);
+  for (const id of closedIds) {
     await deleteItemPassage(tx, id);
     // Facts of merged memories are now based on the memory that stays.
     await tx.query(
@@ -94,7 +91,7 @@ async function storeMerge(tx: Queries, group: Group, { keep, drop }: Merge, cloc
       [id, keep],
     );
   }
-  return closed.length;
+  return closedIds.length;
 }
 
 async function storeFact(tx: Queries, group: Group, fact: NewFact, clock: Clock): Promise<number> {

@@ -5,7 +5,9 @@
 import type { Database } from '../../db/database.ts';
 import { databaseOf } from '../../db/query-slots.ts';
 import { wrapRecalled } from '../../dialects/prompt/recalled-block.ts';
+import type { ConversationSummary } from '../conversations/list-conversations.ts';
 import { type Item, inRecallSql, itemColumns } from '../records/item-record.ts';
+import type { StoredPage } from '../records/pages.ts';
 import { inScope } from '../text/subject-scope.ts';
 import { sanitizeLine } from './recall-block.ts';
 
@@ -23,16 +25,8 @@ const maxBlockLength = 24_000;
  */
 const trustedSql = `(item.origin = 'person' or (item.ratings_useful > 0 and item.ratings_wrong <= item.wrong_overruled))`;
 
-export interface EpisodeTitle {
-  readonly id: string;
-  readonly title: string | null;
-  readonly lastTurnAt: Date;
-}
-
-export interface Page {
-  readonly text: string;
-  readonly updatedAt: Date;
-}
+export type EpisodeTitle = Pick<ConversationSummary, 'id' | 'title' | 'lastTurnAt'>;
+export type Page = Pick<StoredPage, 'text' | 'updatedAt'>;
 
 export interface WakeUp {
   readonly pinned: readonly Item[];

@@ -22,7 +22,7 @@ export async function readMessagesOf(
   queries: Queries,
   conversations: readonly { readonly id: string; readonly messages: number }[],
 ): Promise<ReadonlyMap<string, readonly StoredMessage[]>> {
-  const rows = await queries.query<MessageRow>(
+  const rows = await queries.query<Pick<StoredMessage, 'role' | 'createdAt'> & { id: string; content: PartContent }>(
     `select slot.conversation_id as id, part.role, part.content, slot.created_at as "createdAt"
        from unnest($1::uuid[], $2::integer[]) as requested (id, messages)
        join conversations conversation on conversation.id = requested.id
@@ -39,13 +39,6 @@ export async function readMessagesOf(
     else messages.set(id, [message]);
   }
   return messages;
-}
-
-interface MessageRow {
-  readonly id: string;
-  readonly role: 'user' | 'assistant';
-  readonly content: PartContent;
-  readonly createdAt: Date;
 }
 
 /**

@@ -74,16 +74,7 @@ export async function listSubjects(queries: Queries, projectId: string, { prefix
   return { subjects, stoppedAt: last?.stopped && subjects.length < limit ? last.subject : null };
 }
 
-export interface SubjectCounts {
-  readonly live: BoundedCount;
-  /** Live memories that are part of every wake-up. */
-  readonly pinned: BoundedCount;
-  readonly closed: BoundedCount;
-  readonly conversations: BoundedCount;
-  readonly facts: BoundedCount;
-  readonly endedFacts: BoundedCount;
-  readonly prompts: BoundedCount;
-}
+export type SubjectCounts = Awaited<ReturnType<typeof countSubject>>;
 
 /**
  * Counts of closed and pinned memories and of valid facts read at most this many rows, because none of them has an
@@ -92,7 +83,7 @@ export interface SubjectCounts {
 const maxRead = 10_000;
 const maxCounted = 1_000;
 
-export async function countSubject(queries: Queries, projectId: string, subject: string): Promise<SubjectCounts> {
+export async function countSubject(queries: Queries, projectId: string, subject: string) {
   const [row] = await queries.query<Record<string, number>>(
     `select live.*, items.*, facts.*,
             (select count(*)::integer from (
@@ -120,6 +111,7 @@ export async function countSubject(queries: Queries, projectId: string, subject:
   const ofRead = (name: string, read: string): BoundedCount => ({ count: numberOf(name), isMore: numberOf(read) >= maxRead });
   return {
     live: ofRead('live', 'live'),
+    /** Live memories that are part of every wake-up. */
     pinned: ofRead('pinned', 'live'),
     closed: ofRead('closed', 'items'),
     facts: ofRead('facts', 'factsRead'),

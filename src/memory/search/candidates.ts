@@ -35,6 +35,10 @@ const maxCounted = 1_000;
 
 export interface CandidateVariant {
   readonly of: 'memories' | 'episodes';
+  /**
+   * How many dimensions the query vector has, or null to search by text only. The index requires a literal, so we
+   * insert this number into the statement. It must never come from a client.
+   */
   readonly dims: number | null;
   /**
    * True if $2 is a subject. The search then covers the memories of that subject and the project-wide ones, instead of

@@ -6,23 +6,16 @@
  * that the query mentions. If there's a vector, the vector and its model follow.
  */
 import { inRecallSql, itemColumns } from '../records/item-record.ts';
-import { candidatesSql } from './candidates.ts';
+import { type CandidateVariant, candidatesSql } from './candidates.ts';
 import { neighbourScoreSql, neighboursSql, relevanceSql, toScoreSql, voteSql, whenNamedSql } from './ranking.ts';
 
-export interface SearchVariant {
-  readonly of: 'memories' | 'episodes';
-  /**
-   * How many dimensions the query vector has, or null to search by text only. The index requires a literal, so we
-   * insert this number into the statement. It must never come from a client.
-   */
-  readonly dims: number | null;
-  /** True if the search is about a subject. It then covers the subject's own passages and the project-wide ones. */
-  readonly hasSubject: boolean;
+export interface SearchVariant extends CandidateVariant {
   readonly recalledOnly: boolean;
 }
 
-export function searchStatement({ of, dims, hasSubject, recalledOnly }: SearchVariant): string {
-  return `with ${candidatesSql({ of, dims, hasSubject })}, ${relevanceSql(of, dims)}
+export function searchStatement({ recalledOnly, ...variant }: SearchVariant): string {
+  const { of, dims } = variant;
+  return `with ${candidatesSql(variant)}, ${relevanceSql(of, dims)}
   ${of === 'memories' ? memoriesSql(recalledOnly) : episodesSql}`;
 }
 

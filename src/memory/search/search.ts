@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { withTimeout } from '../../core/time-limit.ts';
 import type { Database } from '../../db/database.ts';
 import { databaseOf } from '../../db/query-slots.ts';
+import type { ConversationSummary } from '../conversations/list-conversations.ts';
 import { hasAtMost, optionalSubject, storableText, withDefault } from '../items/item-schemas.ts';
 import { type Item, itemKinds } from '../records/item-record.ts';
 import { tokenizeForQuery } from '../text/lexemes.ts';
@@ -66,14 +67,9 @@ export interface MemoryMatch {
   };
 }
 
-export interface EpisodeMatch {
-  readonly id: string;
-  readonly title: string | null;
-  readonly subject: string | null;
+export interface EpisodeMatch extends Pick<ConversationSummary, 'id' | 'title' | 'subject' | 'startedAt' | 'lastTurnAt'> {
   readonly snippet: string;
   readonly score: number;
-  readonly startedAt: Date;
-  readonly lastTurnAt: Date;
 }
 
 export interface SearchResult {
