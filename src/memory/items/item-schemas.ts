@@ -45,18 +45,22 @@ export const importance = z.union(
   'must be a whole number from 1 to 5, or low, normal or high',
 );
 
-export const optionalSubject = z
-  .string()
-  .refine(isSubject, 'must be 1 to 256 characters without control characters')
-  .meta({ minLength: 1, maxLength: 256, pattern: String.raw`^[^\p{Cc}\p{Cs}]+$` })
-  .nullish()
-  .transform((value) => value ?? null)
-  .describe('the end user; if you omit it, the whole project');
-
 /** Makes a field optional. Null counts as missing, because many clients send it for fields that they don't set. */
+export function optional<Schema extends z.ZodType>(schema: Schema) {
+  return schema.nullish().transform((value): z.output<Schema> | null => value ?? null);
+}
+
+/** Like `optional`, but a missing field gets a value. */
 export function withDefault<Schema extends z.ZodType>(schema: Schema, fallback: z.output<Schema>) {
   return schema.nullish().transform((value) => value ?? fallback);
 }
+
+export const optionalSubject = optional(
+  z
+    .string()
+    .refine(isSubject, 'must be 1 to 256 characters without control characters')
+    .meta({ minLength: 1, maxLength: 256, pattern: String.raw`^[^\p{Cc}\p{Cs}]+$` }),
+).describe('the end user; if you omit it, the whole project');
 
 const pinned = withDefault(z.boolean(), false).describe('`true` is rejected, because only a person can pin a memory');
 
@@ -86,12 +90,8 @@ const id = z.uuid('must be a UUID').transform((value) => value.toLowerCase());
 export const ratingBody = z
   .object({
     rating,
-    call_id: id.nullish().transform((value) => value ?? null),
-    memories: z
-      .array(z.object({ id, rating }))
-      .max(maxRated)
-      .nullish()
-      .transform((value) => value ?? []),
+    call_id: optional(id),
+    memories: withDefault(z.array(z.object({ id, rating })).max(maxRated), []),
   })
   .refine(({ call_id: callId, memories }) => callId !== null || memories.length === 0, {
     path: ['call_id'],

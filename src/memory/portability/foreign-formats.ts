@@ -11,9 +11,9 @@ import { z } from 'zod';
 import { formatIssues } from '../../core/error-messages.ts';
 import { isObject, parseJson } from '../../core/json/narrow.ts';
 import { parseWithIssues } from '../../core/parse-or-bad-request.ts';
-import { importance, itemText } from '../items/item-schemas.ts';
+import { importance, itemText, optional, optionalSubject as subject } from '../items/item-schemas.ts';
 import { itemKinds } from '../records/item-record.ts';
-import { isStorableTime, subject, unstorableTime } from './format.ts';
+import { isStorableTime, unstorableTime } from './format.ts';
 import { type Entry, lineError, peekStart, readElements, readLines } from './read-entries.ts';
 
 export type ForeignFormat = 'mem0' | 'list';
@@ -35,9 +35,7 @@ const time = z
   .transform((text) =>
     text.includes('T') ? text.replace(/(?<=\.\d{6})\d+/, '').replace(/(?<![Zz]|[+-]\d\d:\d\d)$/, 'Z') : `${text}T00:00:00Z`,
   )
-  .refine(isStorableTime, unstorableTime)
-  .nullish()
-  .transform((value) => value ?? null);
+  .refine(isStorableTime, unstorableTime);
 
 const listEntry = z.object({
   text: itemText,
@@ -45,14 +43,14 @@ const listEntry = z.object({
   kind: z.enum(itemKinds).default('fact'),
   importance: importance.default(3),
   pinned: z.boolean().default(false),
-  created_at: time,
+  created_at: optional(time),
 });
 
 /**
  * An entry of a mem0 export. We ignore its agent and run ids. An entry without a user becomes a memory of the whole
  * project.
  */
-const mem0Entry = z.object({ memory: itemText, user_id: subject, created_at: time, updated_at: time });
+const mem0Entry = z.object({ memory: itemText, user_id: subject, created_at: optional(time), updated_at: optional(time) });
 
 /**
  * The beginning of mem0's `results`. On the hosted platform, the number of memories and the URLs of other pages come

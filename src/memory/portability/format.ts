@@ -5,9 +5,8 @@
  */
 import { z } from 'zod';
 import { toPostgresText } from '../../core/postgres-text.ts';
-import { isSubject } from '../../core/subject.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
-import { storedItemText } from '../items/item-schemas.ts';
+import { optional, storedItemText, optionalSubject as subject } from '../items/item-schemas.ts';
 import { itemKinds } from '../records/item-record.ts';
 
 export const formatName = 'model-gateway-memory';
@@ -35,10 +34,6 @@ export const unstorableTime = 'must be after 1970-01-01, with an offset below 16
 const time = z.iso
   .datetime({ offset: true, error: 'must be a time in RFC 3339, for example 2027-01-01T00:00:00Z' })
   .refine(isStorableTime, unstorableTime);
-const optional = <Schema extends z.ZodType>(schema: Schema) =>
-  schema.nullish().transform((value): z.output<Schema> | null => value ?? null);
-
-export const subject = optional(z.string().refine(isSubject, 'must be 1 to 256 characters without control characters'));
 const storedText = z.string().transform((text) => toPostgresText(text));
 const name = storedText.pipe(z.string().min(1).max(1_000));
 /** Names of applications and authors are masked too, because they could contain a credential. */

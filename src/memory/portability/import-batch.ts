@@ -116,6 +116,25 @@ export async function runBatch(options: BatchOptions, work: (batch: ImportBatch)
   if (writes && restored.size > 0) await markRestored(tx, projectId, [...restored]);
 }
 
+/**
+ * Inserts rows, and counts them as added or present. A dry run only counts. The SQL refers to the rows as `new`. `insert`
+ * is a statement without RETURNING, and `known` selects something if the project already has the row.
+ */
+export async function insertNew(
+  { tx, projectId, tally, writes }: ImportBatch,
+  type: RecordType,
+  rows: readonly object[],
+  { columns, insert, known }: { readonly columns: string; readonly insert: string; readonly known: string },
+): Promise<void> {
+  const added = await tx.query(
+    `with new as (select * from jsonb_to_recordset($2::jsonb) as new (${columns}))
+     ${writes ? `${insert} on conflict do nothing returning 1` : `select 1 from new where not exists (${known})`}`,
+    [projectId, JSON.stringify(rows)],
+  );
+  tally.count(type, 'added', added.length);
+  tally.count(type, 'present', rows.length - added.length);
+}
+
 /** Returns why the injection detector rejects this text, or null if it doesn't. */
 export function injectionIn(text: string): string | null {
   const kind = findInjection(text);

@@ -8,7 +8,7 @@ import { inRecallSql } from '../records/item-record.ts';
 import { foldName, foldRelation, lexemesSql, tokenizeForIndex, tokenizerVersion } from '../text/lexemes.ts';
 import { hasSameScope } from '../text/subject-scope.ts';
 import type { RecordOf } from './format.ts';
-import { type ImportBatch, injectionIn, mapIds } from './import-batch.ts';
+import { type ImportBatch, injectionIn, insertNew, mapIds } from './import-batch.ts';
 
 /**
  * Links closed memories and facts to their successors. Skips rows that already have a successor, or whose successor
@@ -49,7 +49,7 @@ export async function importSuccessions(batch: ImportBatch, records: readonly Re
 
 /** Imports entities. An entity with the same name and subject as one in the project counts as already present. */
 export async function importEntities(batch: ImportBatch, records: readonly RecordOf<'entity'>[]): Promise<void> {
-  const { tx, projectId, tally, writes } = batch;
+  const { tally } = batch;
   const ids = await mapIds(batch, 'memory_entities', records, ({ id }) => id);
   const accepted = records.filter(({ line, subject, name, created_at }) => {
     const refusal = batch.refusalOf(subject, created_at) ?? injectionIn(name);
@@ -60,22 +60,13 @@ export async function importEntities(batch: ImportBatch, records: readonly Recor
     const masked = maskCredentials(name);
     return { id: ids.newIdFor(id), subject, name: masked, folded_name: foldName(masked), created_at };
   });
-  const text = writes
-    ? `insert into memory_entities (id, project_id, subject, name, folded_name, created_at)
-       select id, $1::uuid, subject, name, folded_name, created_at from new
-       on conflict do nothing
-       returning 1`
-    : `select 1 from new where not exists (
-         select 1 from memory_entities known
-          where known.project_id = $1::uuid and known.folded_name = new.folded_name and coalesce(known.subject, '') = coalesce(new.subject, ''))`;
-  const added = await tx.query(
-    `with new as (
-       select * from jsonb_to_recordset($2::jsonb) as new (id uuid, subject text, name text, folded_name text, created_at timestamptz))
-     ${text}`,
-    [projectId, JSON.stringify(rows)],
-  );
-  tally.count('entity', 'added', added.length);
-  tally.count('entity', 'present', rows.length - added.length);
+  await insertNew(batch, 'entity', rows, {
+    columns: 'id uuid, subject text, name text, folded_name text, created_at timestamptz',
+    insert: `insert into memory_entities (id, project_id, subject, name, folded_name, created_at)
+             select id, $1::uuid, subject, name, folded_name, created_at from new`,
+    known: `select 1 from memory_entities known
+             where known.project_id = $1::uuid and known.folded_name = new.folded_name and coalesce(known.subject, '') = coalesce(new.subject, '')`,
+  });
 }
 
 export async function importFacts(batch: ImportBatch, records: readonly RecordOf<'fact'>[]): Promise<void> {

@@ -9,7 +9,7 @@ import { hashNormalizedText } from '../text/normalized-text.ts';
 import { requestEmbedding } from '../triggers/embedding-runs.ts';
 import type { ForeignFormat, ForeignItem } from './foreign-formats.ts';
 import type { RecordOf } from './format.ts';
-import { type ImportBatch, injectionIn, mapIds } from './import-batch.ts';
+import { type ImportBatch, injectionIn, insertNew, mapIds } from './import-batch.ts';
 
 /** A row to insert. Times are in RFC 3339, and null means the current time. */
 interface NewRow extends Omit<RecordOf<'item'>, 'type' | 'line' | 'created_at' | 'updated_at'> {
@@ -97,7 +97,7 @@ async function insertRows({ tx, projectId, tally, writes }: ImportBatch, rows: r
 
 /** Imports votes. A vote that the project already has stays as it is. */
 export async function importVotes(batch: ImportBatch, records: readonly RecordOf<'vote'>[]): Promise<void> {
-  const { tx, projectId, tally, writes } = batch;
+  const { tally, writes } = batch;
   const ids = await mapIds(batch, 'memory_items', records, ({ item }) => item);
   const rows = records.flatMap(({ line, item, voter, subject, rating, voted_at }) => {
     const itemId = ids.find(item);
@@ -107,17 +107,10 @@ export async function importVotes(batch: ImportBatch, records: readonly RecordOf
     if (refusal !== null) tally.refuse('vote', line, refusal);
     return refusal === null ? [{ item_id: itemId, voter, subject, useful: rating === 'useful', voted_at }] : [];
   });
-  const statement = writes
-    ? `insert into memory_votes (project_id, item_id, voter, subject, useful, voted_at)
-       select $1::uuid, item_id, voter, subject, useful, voted_at from new on conflict do nothing returning 1`
-    : `select 1 from new
-        where not exists (select from memory_votes vote where vote.project_id = $1::uuid and vote.item_id = new.item_id and vote.voter = new.voter)`;
-  const added = await tx.query(
-    `with new as (select * from jsonb_to_recordset($2::jsonb)
-                    as new (item_id uuid, voter text, subject text, useful boolean, voted_at timestamptz))
-     ${statement}`,
-    [projectId, JSON.stringify(rows)],
-  );
-  tally.count('vote', 'added', added.length);
-  tally.count('vote', 'present', rows.length - added.length);
+  await insertNew(batch, 'vote', rows, {
+    columns: 'item_id uuid, voter text, subject text, useful boolean, voted_at timestamptz',
+    insert: `insert into memory_votes (project_id, item_id, voter, subject, useful, voted_at)
+             select $1::uuid, item_id, voter, subject, useful, voted_at from new`,
+    known: 'select 1 from memory_votes vote where vote.project_id = $1::uuid and vote.item_id = new.item_id and vote.voter = new.voter',
+  });
 }
