@@ -54,9 +54,9 @@ export interface ConversationActivityDeps extends Pick<Episodes, 'closeConversat
 export function createConversationActivities({ idleMs, closeConversation, closeIdle }: ConversationActivityDeps) {
   return {
     readIdleConversations: async ({ project_id: projectId, run }) =>
-      pick(await closeIdle({ projectId, run, idleMs: idleMs() }), 'read', 'waiting'),
+      copyResult(await closeIdle({ projectId, run, idleMs: idleMs() }), 'read', 'waiting'),
     readConversation: async ({ conversation_id: conversationId, opened }) =>
-      pick(await closeConversation({ conversationId, opened, idleMs: idleMs() })),
+      copyResult(await closeConversation({ conversationId, opened, idleMs: idleMs() })),
   } satisfies Partial<Activities>;
 }
 
@@ -68,14 +68,14 @@ interface EmbeddingActivityDeps {
 function createEmbeddingActivities({ embedPassages }: EmbeddingActivityDeps) {
   return {
     embedPassages: ({ project_id: projectId, run }) =>
-      withHeartbeats(async () => pick(await embedPassages(projectId, run, cancellationSignal()), 'passages', 'reason')),
+      withHeartbeats(async () => copyResult(await embedPassages(projectId, run, cancellationSignal()), 'passages', 'reason')),
   } satisfies Partial<Activities>;
 }
 
 export function createErasureActivities({ checkProcesses, purgeRuns, finish }: ErasureSteps) {
   return {
-    lookAtErasure: ({ erasure_id: id }) => withHeartbeats(async () => pick(await checkProcesses(id), 'ready', 'total', 'missing')),
-    purgeErasedRuns: ({ erasure_id: id }) => withHeartbeats(async () => pick(await purgeRuns(id, cancellationSignal()))),
+    lookAtErasure: ({ erasure_id: id }) => withHeartbeats(async () => copyResult(await checkProcesses(id), 'ready', 'total', 'missing')),
+    purgeErasedRuns: ({ erasure_id: id }) => withHeartbeats(async () => copyResult(await purgeRuns(id, cancellationSignal()))),
     finishErasure: ({ erasure_id: id }) => withHeartbeats(() => finish(id)),
   } satisfies Partial<Activities>;
 }
@@ -119,11 +119,12 @@ export function createLearningActivities(deps: LearningActivityDeps) {
     ({ batch_id: batchId, position }: LearningGroupInput): Promise<GroupStepResult> =>
       withHeartbeats(async () => {
         const result = await step({ ...currentRun(batchId), position }, signalOfStep(deps.stopping));
-        return pick(result, 'outcome', 'code', 'written', 'attempts', 'blocked', 'unusable');
+        return copyResult(result, 'outcome', 'code', 'written', 'attempts', 'blocked', 'unusable');
       });
 
   return {
-    lookAtLearning: ({ project_id: projectId }) => withHeartbeats(async () => pick(await deps.checkLearning(projectId), ...learningFacts)),
+    lookAtLearning: ({ project_id: projectId }) =>
+      withHeartbeats(async () => copyResult(await deps.checkLearning(projectId), ...learningFacts)),
     openBatch: ({ batch_id: batchId }) =>
       withHeartbeats(async () => {
         const { groups, total } = await deps.openBatch(currentRun(batchId));
@@ -156,22 +157,23 @@ export interface VideoActivityDeps {
 export function createVideoActivities({ pollVideo }: VideoActivityDeps) {
   return {
     pollVideo: ({ call_id: callId }) =>
-      withHeartbeats(async () => {
-        const result = pick(await pollVideo(callId, cancellationSignal()), 'outcome', 'code', 'unreachable', 'giveUpMs');
-        if (result.kind !== 'wait' || result.giveUpMs === undefined) return result;
-        return { ...result, giveUpMs: Math.ceil(result.giveUpMs) };
-      }),
+      withHeartbeats(async () => copyResult(await pollVideo(callId, cancellationSignal()), 'outcome', 'code', 'unreachable', 'giveUpMs')),
   } satisfies Partial<Activities>;
 }
 
 type NamesOf<Result> = Result extends unknown ? Exclude<keyof Result & string, 'kind' | 'waitMs'> : never;
+type Copied<Result, Name> = Result extends unknown ? Pick<Result, Extract<keyof Result, 'kind' | 'waitMs' | Name>> : never;
 
 /**
- * Copies only the kind, the delay (rounded up) and the named members of a result, so nothing else ends up in the
- * workflow's history.
+ * Copies only the kind, the delay and the named members of a result, so nothing else ends up in the workflow's history.
+ * Milliseconds are rounded up.
  */
-function pick<Result extends { readonly kind: string }>(result: Result, ...names: readonly NamesOf<Result>[]): Result {
+function copyResult<Result extends { readonly kind: string }, Name extends NamesOf<Result> = never>(
+  result: Result,
+  ...names: readonly Name[]
+): Copied<Result, Name> {
   const wanted: readonly string[] = ['kind', 'waitMs', ...names];
   const members = Object.entries(result).filter(([name, value]) => wanted.includes(name) && value !== undefined);
-  return Object.fromEntries(members.map(([name, value]) => [name, name === 'waitMs' ? Math.ceil(Number(value)) : value])) as Result;
+  const rounded = members.map(([name, value]) => [name, name.endsWith('Ms') ? Math.ceil(Number(value)) : value]);
+  return Object.fromEntries(rounded) as Copied<Result, Name>;
 }
