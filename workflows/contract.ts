@@ -214,7 +214,10 @@ export interface ExecutedBy {
   readonly runId: string;
 }
 
-/** What a batch or a group has done with the statements and facts of the memory model. */
+/**
+ * Counts what a batch or a group has done with the statements and facts of the memory model. The names are also columns
+ * of `memory_batch_groups`.
+ */
 export const learnedCounts = ['written', 'repeated', 'dropped', 'merged', 'facts'] as const;
 export type LearnedCounts = Readonly<Record<(typeof learnedCounts)[number], number>>;
 

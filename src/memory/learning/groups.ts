@@ -226,10 +226,10 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
         await tx.query(
           `update memory_batch_groups
               set state = $3::text, failures = 0, unusable = 0, next_try_at = null, error = null, error_message = null,
-                  calling_run = null, written = written + $4::integer, repeated = repeated + $5::integer, dropped = dropped + $6::integer,
-                  merged = merged + $7::integer, facts = facts + $8::integer, learned_at = coalesce(learned_at, $9::timestamptz)
+                  calling_run = null, learned_at = coalesce(learned_at, $4::timestamptz),
+                  ${learnedCounts.map((name, index) => `${name} = ${name} + $${index + 5}::integer`).join(', ')}
             where batch_id = $1::uuid and position = $2::integer`,
-          [batchId, position, progress.state, ...learnedCounts.map((name) => progress[name] ?? 0), new Date(clock.now())],
+          [batchId, position, progress.state, new Date(clock.now()), ...learnedCounts.map((name) => progress[name] ?? 0)],
         );
         return { kind: 'settled', outcome: progress.state, code: null, written: progress.written ?? 0 };
       }),
