@@ -8,6 +8,7 @@ import {
   CancellationScope,
   condition,
   defineSignal,
+  type LocalActivityOptions,
   patched,
   setHandler,
   TimeoutFailure,
@@ -49,7 +50,7 @@ export const localOptions = {
   // If the delay before a retry is longer than this, Temporal uses a timer on the server, so that it doesn't occupy the
   // worker.
   localRetryThreshold: '5 seconds',
-} as const;
+} as const satisfies LocalActivityOptions;
 
 /**
  * For activities that also depend on a vendor. The first delay is longer, because each failed attempt costs a request.
