@@ -74,35 +74,36 @@ export function selectRows<Row>(
 }
 
 /**
- * Sends `keys` to the database in batches and returns all resulting rows. `toText` gets the `select` of a batch and
- * builds the whole statement around it. `sizeOf` limits the size of a batch as in `toBatches`.
+ * Sends `rows` to the database in batches, runs a statement for each batch, and returns what the statements return.
+ * `toText` gets the `select` of a batch and builds the whole statement around it. `sizeOf` limits the size of a batch as
+ * in `toBatches`.
  */
-export async function querySelected<Row, Key>(
+export async function querySelected<Result, Row>(
   tx: Queries,
-  keys: readonly Key[],
-  columns: readonly Column<Key>[],
+  rows: readonly Row[],
+  columns: readonly Column<Row>[],
   toText: (select: string) => string,
-  sizeOf?: (key: Key) => number,
-): Promise<Row[]> {
-  const rows: Row[][] = [];
-  for (const batch of toBatches(keys, sizeOf)) {
+  sizeOf?: (row: Row) => number,
+): Promise<Result[]> {
+  const results: Result[][] = [];
+  for (const batch of toBatches(rows, sizeOf)) {
     const { text, values } = selectRows(columns, batch);
-    rows.push(await tx.query<Row>(toText(text), values));
+    results.push(await tx.query<Result>(toText(text), values));
   }
-  return rows.flat();
+  return results.flat();
 }
 
 /**
- * Runs `text` for one batch of `keys` after another, and returns all rows. `toValues` returns the parameters for a
- * batch.
+ * Runs `text` for one batch of `rows` after another, and returns what it returns for all of them. `toValues` returns the
+ * parameters for a batch.
  */
-export async function queryInBatches<Row, Key>(
+export async function queryInBatches<Result, Row>(
   tx: Queries,
-  keys: readonly Key[],
+  rows: readonly Row[],
   text: string,
-  toValues: (batch: readonly Key[]) => readonly unknown[],
-): Promise<Row[]> {
-  const rows: Row[][] = [];
-  for (const batch of toBatches(keys)) rows.push(await tx.query<Row>(text, toValues(batch)));
-  return rows.flat();
+  toValues: (batch: readonly Row[]) => readonly unknown[],
+): Promise<Result[]> {
+  const results: Result[][] = [];
+  for (const batch of toBatches(rows)) results.push(await tx.query<Result>(text, toValues(batch)));
+  return results.flat();
 }
