@@ -8,7 +8,6 @@ import type { Conversation } from './working-set.ts';
 
 type EpisodeFields = 'id' | 'title' | 'subject' | 'source' | 'state' | 'startedAt' | 'lastTurnAt' | 'readAt';
 
-/** The title is null while the conversation is open, or if no user message has any text. */
 export interface Episode extends Pick<ConversationSummary, EpisodeFields> {
   /**
    * The transcript. It was written when the conversation was closed, or is derived from the current messages if it's

@@ -8,11 +8,12 @@ import type { AppendedMessage, Conversation, ConversationWorkingSet } from './wo
 
 export async function saveWorkingSet(tx: Queries, workingSet: ConversationWorkingSet): Promise<void> {
   const changed = [...workingSet.all()].filter((conversation) => conversation.changed);
-  const { created = [], existing = [] } = Object.groupBy(changed, ({ isNew }) => (isNew ? 'created' : 'existing'));
-  await querySelected(tx, created, newColumns, insertConversations);
-  await querySelected(tx, existing, [idColumn, ...mutableColumns], updateConversations);
+  const created = changed.filter(({ isNew }) => isNew);
+  const existing = changed.filter(({ isNew }) => !isNew);
+  await querySelected(tx, created, newColumns, insertConversationsSql);
+  await querySelected(tx, existing, [idColumn, ...mutableColumns], updateConversationsSql);
   const messages = changed.flatMap(({ id, added }) => added.map((message): AddedRow => ({ conversationId: id, added: message })));
-  await querySelected(tx, messages, messageColumns, insertMessages);
+  await querySelected(tx, messages, messageColumns, insertMessagesSql);
   await addConversationPassages(
     tx,
     changed.map(({ id, projectId, subject, added }) => ({
@@ -32,14 +33,14 @@ export async function saveWorkingSet(tx: Queries, workingSet: ConversationWorkin
   for (const projectId of new Set(newlyLearnable.map((conversation) => conversation.projectId))) await triggerLearning(tx, projectId);
 }
 
-const insertConversations = (rows: string): string =>
+const insertConversationsSql = (rows: string): string =>
   `insert into conversations (id, project_id, source, subject, state, opened, learnable, calls, messages, tip_key, tip_message_key,
                               started_at, last_turn_at)
    select id, project_id, source, subject, state, opened, learnable, calls, messages, tip_key, tip_message_key,
           to_timestamp(started_at / 1000), to_timestamp(last_turn_at / 1000)
      from (${rows}) as new`;
 
-const updateConversations = (rows: string): string =>
+const updateConversationsSql = (rows: string): string =>
   `update conversations as existing
       set state = new.state, opened = new.opened, learnable = new.learnable, calls = new.calls, messages = new.messages,
           tip_key = new.tip_key, tip_message_key = new.tip_message_key, started_at = to_timestamp(new.started_at / 1000),
@@ -85,7 +86,7 @@ const messageColumns: readonly Column<AddedRow>[] = [
   ['created_at', 'float8', ({ added }) => Math.trunc(added.createdAt)],
 ];
 
-const insertMessages = (rows: string): string =>
+const insertMessagesSql = (rows: string): string =>
   `insert into conversation_parts (conversation_id, position, part_hash, place_key, message_hash, call_id, created_at)
    select conversation_id, position, part_hash, place_key, message_hash, call_id, to_timestamp(created_at / 1000)
      from (${rows}) as new`;

@@ -1,9 +1,9 @@
 /** Stores the texts of extras, e.g. of system prompts and tool results. A project has each text only once. */
 import { createLruCache } from '../../core/lru-cache.ts';
-import { toArrayLiteral, toArrayParameter } from '../../db/array-literal.ts';
 import type { Queries } from '../../db/database.ts';
-import { type Column, querySelected, toBatches } from '../../db/row-batches.ts';
+import { type Column, querySelected } from '../../db/row-batches.ts';
 import { type ExtraPart, hashText, type Sha256 } from './chain.ts';
+import { findStored, type StoredKey } from './find-stored.ts';
 import { type PackedText, packText } from './packed-text.ts';
 
 export interface NewExtra {
@@ -48,34 +48,6 @@ export async function storeExtraTexts(tx: Queries, extras: readonly NewExtra[]):
 
 function keyOf(projectId: string, { textHash }: ExtraPart): string | null {
   return textHash === null ? null : `${projectId}${textHash}`;
-}
-
-export interface StoredKey {
-  readonly projectId: string;
-  readonly hash: Sha256;
-}
-
-/** Looks up texts or parts by project and hash. Returns the keys in `requested` of those that are in the database. */
-export async function findStored(
-  tx: Queries,
-  table: 'prompt_texts' | 'parts',
-  requested: ReadonlyMap<string, StoredKey>,
-): Promise<ReadonlySet<string>> {
-  const found = new Set<string>();
-  for (const slice of toBatches([...requested])) {
-    const hashes = slice.map(([, { hash }]) => hash);
-    const rows = await tx.query<{ position: number }>(
-      `select requested.position::integer
-         from unnest($1::bytea[], $2::uuid[]) with ordinality as requested (hash, project_id, position)
-         join ${table} using (project_id, hash)`,
-      [toArrayParameter('bytea', hashes), toArrayLiteral(slice, ([, { projectId }]) => projectId)],
-    );
-    for (const { position } of rows) {
-      const key = slice[position - 1]?.[0];
-      if (key !== undefined) found.add(key);
-    }
-  }
-  return found;
 }
 
 const columns: readonly Column<ExtraText>[] = [

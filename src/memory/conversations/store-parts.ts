@@ -9,7 +9,8 @@ import { createLruCache } from '../../core/lru-cache.ts';
 import type { Queries } from '../../db/database.ts';
 import { type Column, querySelected } from '../../db/row-batches.ts';
 import type { ChainPart, ExtraPart, Sha256 } from './chain.ts';
-import { findStored, type NewExtra, type StoredKey, storeExtraTexts } from './store-extra-texts.ts';
+import { findStored, type StoredKey } from './find-stored.ts';
+import { type NewExtra, storeExtraTexts } from './store-extra-texts.ts';
 
 /**
  * A call's text as chains of parts. We only have to store the hash of each chain's last part, from which we can find
