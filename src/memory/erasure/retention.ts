@@ -119,7 +119,7 @@ async function deleteUnfiledPrompts(tx: Queries, { projectId, before }: Retentio
 }
 
 /** Returns a function that deletes rows of a project. In `condition`, $2 is the cutoff date. */
-function deleteRows(table: string, condition: string, order: string) {
+function deleteRows(table: 'memory_items' | 'memory_batches', condition: string, order: string) {
   return async (tx: Queries, { projectId, before }: RetentionPeriod): Promise<number> => {
     const rows = await tx.query(
       `delete from ${table} where id in (

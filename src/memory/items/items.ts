@@ -229,8 +229,9 @@ async function assertMemoryEnabled(tx: Queries, projectId: string): Promise<void
 }
 
 /**
- * Locks an item. If somebody else is changing it at the same time, we wait here until they're done, and then find its new
- * state.
+ * Locks an item if it's in this state, otherwise returns undefined. If somebody else is changing it, we wait until
+ * they're done and look at the new state. So the second of two people who correct or remove it gets undefined. The
+ * second of two people who restore it gets the item with `supersededBy` set.
  */
 async function lockItem(tx: Queries, projectId: string, id: string, state: Item['state']): Promise<Item | undefined> {
   const [row] = await tx.query<Item>(

@@ -204,16 +204,20 @@ const factSuccessionsSql = `
    where ${ofScope('fact')} and ${isSuperseded}
    order by fact.id limit $5::integer`;
 
+interface PageRow extends ExportedRecord {
+  readonly subject: string | null;
+}
+
 function readPages({ queries, projectId, subject }: Scope): AsyncGenerator<Page, void> {
   const read = (after: string | null) =>
-    queries.query<ExportedRecord & { readonly subject: string | null }>(
+    queries.query<PageRow>(
       `select 'page' as type, subject, text, ${timeSql('updated_at')} as updated_at
          from memory_pages
         where project_id = $1::uuid and ($2::text is null or subject = $2::text) and ($3::text is null or coalesce(subject, '') > $3::text)
         order by coalesce(subject, '') limit $4::integer`,
       [projectId, subject, after, pageSize],
     );
-  return readInPages<string | null, Awaited<ReturnType<typeof read>>[number]>(null, read, (last) => last.subject ?? '');
+  return readInPages<string | null, PageRow>(null, read, (last) => last.subject ?? '');
 }
 
 interface ConversationRow extends ExportedRecord {

@@ -117,8 +117,11 @@ export async function runBatch(options: BatchOptions, work: (batch: ImportBatch)
 }
 
 /**
- * Inserts rows, and counts them as added or present. A dry run only counts. The SQL refers to the rows as `new`. `insert`
- * is a statement without RETURNING, and `known` selects something if the project already has the row.
+ * Inserts rows, and counts them as added or present. A dry run only counts. The SQL refers to the rows as `new` and to
+ * the project as `$1`.
+ *
+ * We append `on conflict do nothing returning 1` to `insert`, so a row that conflicts with an existing one counts as
+ * present. `known` selects something if the project already has the row.
  */
 export async function insertNew(
   { tx, projectId, tally, writes }: ImportBatch,
