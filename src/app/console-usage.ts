@@ -6,7 +6,6 @@ import { createExploreRoutes } from '../console/explore/explore-page.ts';
 import type { ReadHealth } from '../console/frame/provider-health.ts';
 import type { ConsoleRoute } from '../console/frame/route.ts';
 import { createOverviewRoutes } from '../console/overview/overview-page.ts';
-import { findPersonNames } from '../people/person-names.ts';
 import type { Project } from '../projects/projects.ts';
 import { splitModelId } from '../routing/catalog.ts';
 import { breakerKeys } from '../routing/pools.ts';

@@ -38,8 +38,7 @@ export function createMessagesToResponses(identity: ResponsesIdentity, echo: Req
   const translator = createStreamTranslator(source, {
     start: ({ event }) => writer.start(asNonEmptyString(asObject(event.message).model)),
     add: blocks.addPart,
-    finish: () =>
-      blocks.end() + writer.finish({ incomplete: incompleteReason(source.end().stopReason), usage: usage() }),
+    finish: () => blocks.end() + writer.finish({ incomplete: incompleteReason(source.end().stopReason), usage: usage() }),
     fail: (message) => writer.fail(message, usage()),
     keepAlive: keepAliveComment,
   });
