@@ -113,6 +113,17 @@ test('saves an unknown model only after the user confirms the warning', async ()
   await reset();
 });
 
+test("shows a project's tier named `constructor`, which every object inherits", async () => {
+  const saved = await gateway().admin('PUT', '/provision/teams/acme', { tiers: { constructor: ['two/echo'] } });
+  expect(saved.status).toBe(200);
+  const page = await member.get(`${path}/routing`);
+  const html = await page.text();
+  expect(page.status).toBe(200);
+  expect(html).toContain('<code>constructor</code>');
+  expect(html).not.toContain('instead of the configuration file:');
+  await reset();
+});
+
 test('checks the tiers of an application in the same way as those of a project', async () => {
   await reset();
   const url = `${path}/applications/application?${new URLSearchParams({ name: 'a b' })}`;

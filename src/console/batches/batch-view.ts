@@ -14,13 +14,21 @@ export const stateLabels: Readonly<Record<BatchState, string>> = {
   stopped: 'Stopped',
 };
 
-const tones: Partial<Readonly<Record<BatchState, Tone>>> = { running: 'accent', failing: 'bad', done: 'good', failed: 'bad' };
+const tones: Readonly<Record<BatchState, Tone>> = {
+  running: 'accent',
+  waiting: 'warning',
+  retrying: 'warning',
+  failing: 'bad',
+  done: 'good',
+  failed: 'bad',
+  stopped: 'warning',
+};
 
 export function stateBadge({ state, error, attempts }: Pick<Batch, 'state' | 'error' | 'attempts'>): Html {
   // Nothing has failed, there just hasn't been an attempt yet. Batches that update a page wait for a while after a
   // change.
   if (state === 'retrying' && error === null && attempts === 0) return badge('Scheduled');
-  return badge(stateLabels[state], tones[state] ?? 'warning');
+  return badge(stateLabels[state], tones[state]);
 }
 
 /** A batch that's done or still running can't be replayed. */

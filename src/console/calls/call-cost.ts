@@ -16,12 +16,7 @@ export function costSection(call: CallDetail): Html {
     ['Cache write, 1 h', formatCount(tokens.cacheWrite1h)],
     ['Output tokens', formatCount(tokens.output)],
     ['Stored cost', usd(costNanos)],
-    ...(reported === undefined
-      ? []
-      : ([
-          ['Cost reported by the vendor', usd(reported)],
-          ['Stored cost minus reported cost', usd(costNanos === null ? null : costNanos - reported)],
-        ] as const)),
+    ...(reported === undefined ? [] : compareWithVendor(costNanos, reported)),
   ]);
   const estimate = estimated
     ? notice('Tokens and cost are estimates, because the vendor sent no final count or a price is missing from the catalog.', 'warning')
@@ -36,6 +31,13 @@ export function costSection(call: CallDetail): Html {
       ? ''
       : html`<p class="hint">The vendor used the service tier ${cost.serviceTier}. The prices include its factor.</p>`;
   return section('Tokens and cost', html`${card(counts)}${estimate}${lines}${tier}${serviceTier}${explainComparison(call)}`);
+}
+
+function compareWithVendor(costNanos: number | null, reported: number): [string, Html][] {
+  return [
+    ['Cost reported by the vendor', usd(reported)],
+    ['Stored cost minus reported cost', usd(costNanos === null ? null : costNanos - reported)],
+  ];
 }
 
 function lineTable(lines: readonly CostLine[], sumNanos: number | null): Html {

@@ -71,13 +71,14 @@ async function showCalls({ analytics, filterChoices }: CallsDeps, context: Conso
   const { range, filter, selection, before, isLive } = readView(context);
   const unit = unitFor(range);
   const figures = { ...selection, zone, unit, ...rowLimit(context) };
+  const { projectId, from, to, signal } = selection;
   const { source, key } = filter;
   const [page, { report, hasOwn }, own, choices, refused] = await Promise.all([
     orTooMany(analytics.callPage({ ...selection, before, limit: pageSize, ...rowLimit(context) })),
     readFigures(analytics, figures),
     readOwnFigures(analytics, figures),
     filterChoices(context),
-    analytics.refusedCounts({ ...selection, source, key }),
+    analytics.refusedCounts({ projectId, from, to, signal, source, key }),
   ]);
   const list = page instanceof TooManyCalls ? '' : callTable(context, page.calls);
   const content = html`${searchForm(context)}${rangePicker(context, range)}

@@ -13,13 +13,13 @@ import {
 import { maxRowsPerMinute } from '../../usage/refusals/recorder.ts';
 import { type FilterChoices, toKeyOption } from '../frame/call-filters.ts';
 import {
+  allPages,
   anyOption,
   badge,
+  csvFile,
   csvLink,
-  csvRows,
   cutPage,
   filterForm,
-  filterSelect,
   formatCount,
   formatTimeIn,
   notice,
@@ -30,6 +30,7 @@ import {
   table,
   textField,
   time,
+  toOptions,
   withChosen,
   withQuery,
 } from '../frame/components.ts';
@@ -86,12 +87,12 @@ function readView({ url, project, zone, now, signal }: ConsoleContext) {
   return { range, filter, selection: { ...filter, projectId: project.id, from: range.from, to: range.to, signal } };
 }
 
-function refusedFilters(context: ConsoleContext, { key, source }: RefusalFilter, choices: FilterChoices): Html {
+function refusedFilters(context: ConsoleContext, { reason, key, source }: RefusalFilter, choices: FilterChoices): Html {
   const keys = withChosen([anyOption, ...choices.keys.map(toKeyOption)], key);
   return filterForm(
     context,
     [
-      filterSelect(context, 'reason', 'Reason', reasonLabels),
+      selectField({ name: 'reason', label: 'Reason', value: reason, options: [anyOption, ...toOptions(reasonLabels)] }),
       selectField({ name: 'key', label: 'Key', value: key, options: keys }),
       textField({
         ...{ name: 'source', label: 'Application', value: source ?? '', placeholder: 'Any', autocomplete: 'off' },
@@ -155,17 +156,23 @@ function reasonOf({ reason, rule }: RefusedCallRow): Html {
 async function exportRefused({ analytics }: CallsDeps, context: ConsoleContext): Promise<PageResult> {
   const { project, zone } = context;
   const { selection } = readView(context);
-  return {
-    kind: 'csv',
-    fileName: `${project.slug}-refused-calls-${formatTimeIn(selection.from, zone, 'date')}.csv`,
-    header: ['id', `time (${zone})`, 'status', 'code', 'reason', 'rule', 'application', 'key', 'route', 'model_asked'],
-    rows: csvRows<RefusedCallRow>({
-      readPage: (before, limit) => analytics.refusedPage({ ...selection, before, limit }),
-      keyOf: ({ id }) => id,
-      toCsv: (row) => [
-        ...[row.id, formatTimeIn(startOfRefused(row), zone, 'millisecond'), row.status, row.code, row.reason, row.rule],
-        ...[row.source, row.keyPrefix, row.route, row.requestedModel],
-      ],
-    }),
-  };
+  return csvFile<RefusedCallRow>(
+    `${project.slug}-refused-calls-${formatTimeIn(selection.from, zone, 'date')}.csv`,
+    {
+      id: ({ id }) => id,
+      [`time (${zone})`]: (row) => formatTimeIn(startOfRefused(row), zone, 'millisecond'),
+      status: ({ status }) => status,
+      code: ({ code }) => code,
+      reason: ({ reason }) => reason,
+      rule: ({ rule }) => rule,
+      application: ({ source }) => source,
+      key: ({ keyPrefix }) => keyPrefix,
+      route: ({ route }) => route,
+      model_asked: ({ requestedModel }) => requestedModel,
+    },
+    allPages(
+      (before, limit) => analytics.refusedPage({ ...selection, before, limit }),
+      ({ id }) => id,
+    ),
+  );
 }

@@ -110,7 +110,7 @@ function ownerActions(context: ConsoleContext, subject: string): Html {
 }
 
 function callStats(context: ConsoleContext, calls: SubjectCalls, sha256: string, prompts?: BoundedCount): Stat[] {
-  const count = formatBounded({ ...calls, count: calls.calls });
+  const count = formatBounded({ count: calls.calls, isMore: calls.isMore });
   const hints = [countOf(calls.errors, 'error'), ...(prompts === undefined ? [] : [`${formatBounded(prompts)} with stored text`])];
   const unpriced = calls.unpriced === 0 ? [] : [`${formatCount(calls.unpriced)} ${calls.unpriced === 1 ? 'has' : 'have'} no price`];
   const part = calls.isMore ? [`of the newest ${formatCount(calls.calls)} calls`] : [];

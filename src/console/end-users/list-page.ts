@@ -52,7 +52,7 @@ function endUserTable(context: ConsoleContext, rows: readonly Row[], hasNext: bo
       : 'End users appear here once a call names one, with the header x-gateway-memory-subject or the member user, or once there is a memory about one.',
     columns: [
       { label: 'End user', value: ({ subject }) => subject, grow: true },
-      { label: 'Calls', align: 'end', value: ({ calls }) => formatBounded({ ...calls, count: calls.calls }) },
+      { label: 'Calls', align: 'end', value: ({ calls }) => formatBounded({ count: calls.calls, isMore: calls.isMore }) },
       { label: 'Conversations', align: 'end', value: ({ conversations }) => formatBounded(conversations) },
       { label: 'Memories', align: 'end', value: ({ memories }) => formatBounded(memories) },
       { label: 'Last seen', value: ({ calls, lastTurnAt }) => ago(latest(calls.lastAt, lastTurnAt), now, zone) },

@@ -64,12 +64,13 @@ async function showExplore(deps: ExploreDeps, context: ConsoleContext): Promise<
   const selection = selectionOf(context, view);
   const costly: CostlyFigure[] = metric.costly === undefined ? [] : [metric.costly];
   const request = { ...selection, unit: chartUnit, top, costly, ...rowLimit(context) };
+  const { projectId, from, to, signal } = selection;
   const { source, key } = filter;
   const [{ report, hasOwn }, own, choices, refused] = await Promise.all([
     readFigures(analytics, request),
     readOwnFigures(analytics, request),
     filterChoices(context),
-    analytics.refusedCounts({ ...selection, source, key }),
+    analytics.refusedCounts({ projectId, from, to, signal, source, key }),
   ]);
   const ofAttempts = isOfAttempts(group);
   const note =

@@ -120,7 +120,7 @@ export function callFilterForm(
     not_code: text('not_code', codes),
     not_status: select('not_status', statuses),
   };
-  const isRareSet = namesOf(filter).some((name) => Object.hasOwn({ ...rare, ...excluding }, name));
+  const isRareSet = namesOf(filter).some((name) => Object.hasOwn(rare, name) || Object.hasOwn(excluding, name));
   const kept = [...rangeParameters, ...linkedFilters, ...keep].flatMap((name) => {
     const value = url.searchParams.get(name);
     return value ? [html`<input type="hidden" name="${name}" value="${value}">`] : [];

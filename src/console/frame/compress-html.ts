@@ -13,9 +13,10 @@ const hasName = 0x08;
 const gzipAsync = promisify(gzip);
 
 /**
- * Compresses a page in a zlib thread, so that calls don't have to wait. Returns null if the text is short. A random file name in the gzip header hides the exact size. Otherwise, somebody who can
- * make a browser request pages with texts of their choice could guess the rest of the page from the sizes, one
- * character after the other (BREACH). Brotli has no such header, so we don't use it.
+ * Compresses a page in a zlib thread, so that calls don't have to wait. Returns null if the text is short. A random
+ * file name in the gzip header hides the exact size. Otherwise, somebody who can make a browser request pages with
+ * texts of their choice could guess the rest of the page from the sizes, one character after the other (BREACH). Brotli
+ * has no such header, so we don't use it.
  */
 export async function compressHtml(text: Buffer): Promise<Buffer | null> {
   if (text.length < minBytes) return null;

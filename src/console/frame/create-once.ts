@@ -2,8 +2,11 @@
 export function createOnce<Key, Value extends object>(create: (key: Key) => Value): (key: Key) => Value {
   const created = new Map<Key, Value>();
   return (key) => {
-    const value = created.get(key) ?? create(key);
-    created.set(key, value);
+    let value = created.get(key);
+    if (value === undefined) {
+      value = create(key);
+      created.set(key, value);
+    }
     return value;
   };
 }

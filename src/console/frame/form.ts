@@ -141,7 +141,10 @@ export interface Option {
 
 export type SelectOptions = readonly (Option | string)[];
 
-/** Returns the options of a select from their labels by value. */
+/**
+ * Returns the options of a select from their labels by value. The values must not be integers, because JavaScript moves
+ * keys like `10` to the front of an object.
+ */
 export function toOptions(labels: Readonly<Record<string, string>>): Option[] {
   return Object.entries(labels).map(([value, label]) => ({ value, label }));
 }

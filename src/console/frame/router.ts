@@ -128,13 +128,26 @@ function createHandler(route: ConsoleRoute, options: ConsoleRouterOptions, respo
  * Throws `not_found` if the person has no role in the project, and `forbidden` if a member opens a route for owners.
  */
 async function authorize(access: Access, { session, request }: Visit, options: ConsoleRouterOptions): Promise<VisitedProject | null> {
-  if (access === 'anyone' || access === 'person' || (access === 'admin' && session?.person.isAdmin)) return null;
-  if (access === 'admin') throw gatewayError('not_found');
-  const project = await options.findProject(String(request.params.project));
-  const role = project && session ? await options.members.roleOf(session.person.id, project.id) : null;
-  if (!project || role === null) throw gatewayError('not_found');
-  if (access === 'owner' && role !== 'owner') throw gatewayError('forbidden', { message: 'only owners of the project may do this' });
-  return { project, role };
+  switch (access) {
+    case 'anyone':
+    case 'person':
+      return null;
+    case 'admin':
+      if (session?.person.isAdmin) return null;
+      throw gatewayError('not_found');
+    case 'member':
+    case 'owner': {
+      const project = await options.findProject(String(request.params.project));
+      const role = project && session ? await options.members.roleOf(session.person.id, project.id) : null;
+      if (!project || role === null) throw gatewayError('not_found');
+      if (access === 'owner' && role !== 'owner') throw gatewayError('forbidden', { message: 'only owners of the project may do this' });
+      return { project, role };
+    }
+    default: {
+      const unknown: never = access;
+      throw new Error(`unknown access ${unknown}`);
+    }
+  }
 }
 
 /**

@@ -25,8 +25,8 @@ export function parseSettingsField(form: URLSearchParams): Settings {
   return read;
 }
 
-export interface SettingsEdit {
-  readonly change: Settings;
+export interface SettingsEdit<Submitted extends Settings = Settings> {
+  readonly change: Partial<Submitted>;
   /**
    * The settings that the editor saw, including unchanged ones. The change is only saved if all of them are still
    * current.
@@ -34,9 +34,10 @@ export interface SettingsEdit {
   readonly read: Settings;
 }
 
-export function compareSettings(read: Settings, submitted: Settings): SettingsEdit {
-  const names = Object.keys(submitted).filter((name) => !isDeepStrictEqual(submitted[name], read[name]));
-  return { change: pick(submitted, names), read: pick(read, names) };
+export function compareSettings<Submitted extends Settings>(read: Settings, submitted: Submitted): SettingsEdit<Submitted> {
+  const change: Partial<Submitted> = {};
+  for (const name in submitted) if (!isDeepStrictEqual(submitted[name], read[name])) change[name] = submitted[name];
+  return { change, read: pick(read, Object.keys(change)) };
 }
 
 export function auditOf({ change, read }: SettingsEdit): Settings {

@@ -135,13 +135,14 @@ interface Shown extends ItemDetails {
 function detailPage(context: ConsoleContext, shown: Shown): PageContent {
   const { item, history, votes, source, facts, typed, names } = shown;
   const isLive = item.state === 'live';
+  const pin = item.pinned ? button(context, item, 'unpin', 'Unpin') : button(context, item, 'pin', 'Pin');
   return {
     kind: 'page',
     title: 'Memory',
     styles: [styles],
     breadcrumbs: [{ label: 'Memory', href: memoryPath(context) }],
-    ...(isLive && { actions: html`${button(context, item, item.pinned ? 'Unpin' : 'Pin')}${button(context, item, 'Remove', true)}` }),
-    ...(isRemoved(item) && { actions: button(context, item, 'Restore') }),
+    ...(isLive && { actions: html`${pin}${button(context, item, 'remove', 'Remove', true)}` }),
+    ...(isRemoved(item) && { actions: button(context, item, 'restore', 'Restore') }),
     content: html`<div class="stack">
 <div class="card"><p class="text memory-text">${item.text}</p><p>${badge(kindLabels[item.kind])}${stateBadges(item)}</p></div>
 ${isLive && !item.inRecall ? leftOut(context, item) : ''}${item.closedAt === null ? '' : closedNotice(context, shown, item.closedAt)}${properties(context, shown)}
@@ -153,8 +154,8 @@ ${isLive ? correction(context, item, typed) : ''}</div>`,
   };
 }
 
-function button(context: ConsoleContext, { id }: Item, label: string, danger = false): Html {
-  return actionButton({ context, action: `${memoryPath(context, id)}/${label.toLowerCase()}`, label, danger, about: 'this memory' });
+function button(context: ConsoleContext, { id }: Item, verb: string, label: string, danger = false): Html {
+  return actionButton({ context, action: `${memoryPath(context, id)}/${verb}`, label, danger, about: 'this memory' });
 }
 
 /**
@@ -167,7 +168,7 @@ function isRemoved({ state, supersededBy }: Item): boolean {
 
 function leftOut(context: ConsoleContext, item: Item): Html {
   return html`<div class="notice warning"><p class="notice-title">Left out of recall</p>
-<p>It was rated wrong ${item.wrong} times. If it is right, confirm it: recall then uses it again.</p>${button(context, item, 'Confirm')}</div>`;
+<p>It was rated wrong ${item.wrong} times. If it is right, confirm it: recall then uses it again.</p>${button(context, item, 'confirm', 'Confirm')}</div>`;
 }
 
 /** Says what happened to the memory, when and by whom, with a link to its successor. */

@@ -124,7 +124,7 @@ function findingsOf(deps: RoutingPageDeps, context: ConsoleContext, form: URLSea
   return checkProjectChange({ catalog: deps.catalog(), catalogFill: deps.catalogFill() }, settings, change);
 }
 
-export function editOf(form: URLSearchParams): SettingsEdit {
+export function editOf(form: URLSearchParams): SettingsEdit<RoutingSettings> {
   return compareSettings(parseSettingsField(form), readRouting(form));
 }
 

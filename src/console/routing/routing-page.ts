@@ -6,7 +6,7 @@
 import type { Breakers } from '../../failover/breaker.ts';
 import { type TierKind, tierKinds, toTierSets } from '../../projects/tiers.ts';
 import type { Canary, Catalog } from '../../routing/catalog.ts';
-import { configuredTiers, isUsableTier, type ModelScope } from '../../routing/check-models.ts';
+import { isUsableTier, type ModelScope } from '../../routing/check-models.ts';
 import { breakerKeys } from '../../routing/pools.ts';
 import type { ReadBreakers } from '../../routing/shared-breakers.ts';
 import { badge, csvLink, emptyState, formatPercent, notice, section, table } from '../frame/components.ts';
@@ -76,13 +76,19 @@ ${section('Catalog fill', html`<p>${badge(fill ? 'on' : 'off', fill ? 'good' : '
 
 function tierRows(catalog: Catalog, settings: ConsoleContext['project']['settings']): TierRow[] {
   const allOwn = toTierSets(settings);
-  const allConfigured = configuredTiers(catalog);
+  const allConfigured: Readonly<Record<TierKind, Catalog['tiers']>> = {
+    tiers: catalog.tiers,
+    image_tiers: catalog.media.images.tiers,
+    speech_tiers: catalog.media.speech.tiers,
+    transcription_tiers: catalog.media.transcriptions.tiers,
+  };
   return tierKinds.flatMap((member) => {
     const [own, configured] = [allOwn[member], allConfigured[member]];
-    return Object.entries({ ...configured, ...own }).map(([name, models]): TierRow => {
+    return [...new Set([...configured.keys(), ...Object.keys(own)])].map((name): TierRow => {
       const isOwn = Object.hasOwn(own, name);
+      const models = (isOwn ? own[name] : configured.get(name)) ?? [];
       const canary = (member === 'tiers' && !isOwn && catalog.canaries.get(name)) || null;
-      const replaced = (isOwn && configured[name]) || null;
+      const replaced = (isOwn && configured.get(name)) || null;
       return { member, name, models, origin: isOwn ? 'project' : 'configuration', replaced, canary };
     });
   });

@@ -206,6 +206,7 @@ describe('response headers and bodies', () => {
     ['br', null],
     ['br;q=0, gzip;q=1.0', 'gzip'],
     ['br, gzip;q=0', null],
+    ['*', 'gzip'],
     ['identity', null],
     ['', null],
   ])('compresses pages for accept-encoding %j', async (accepted, encoding) => {
@@ -242,6 +243,8 @@ describe('response headers and bodies', () => {
       }),
     );
     expect(sizes.reduce((sum, size) => sum + size) + page.length).toBeLessThan(150_000);
+    const withoutBrotli = await fetch(site.url + (hrefs[0] ?? ''), { headers: { 'accept-encoding': 'br;q=0, gzip' } });
+    expect([withoutBrotli.status, withoutBrotli.headers.get('content-encoding')]).toEqual([200, 'gzip']);
     expect((await fetch(`${site.url}/console/assets/console-0.css`)).status).toBe(404);
   });
 });

@@ -102,6 +102,7 @@ describe('the list of refused calls', () => {
     expect(lines).toHaveLength(2);
     expect(lines[1]).toContain('model_unknown');
     expect((await page(member, `/calls/refused?key=${limited.prefix}&reason=model_unknown`)).html).toContain('Unknown model');
+    expect((await page(member, '/calls/refused?reason=%20model_unknown%20')).html).toContain('<option value="model_unknown" selected>');
     expect((await page(member, '/calls/refused?reason=other')).status).toBe(400);
     expect((await page(member, '/calls/refused?source=nobody')).html).toContain('No refused calls in this period match the filters.');
   });
