@@ -44,6 +44,7 @@ export function managementAreas(
   const catalogFill = () => snapshot().config.catalogFill;
   const onBudgetStoreDown = () => snapshot().config.onBudgetStoreDown;
   return [
+    // Pass the original `readCounters`, because the pages of keys read all of their figures in a single `readStored`.
     ...createKeyRoutes({ keyring, queries: database, analytics, readCounters: deps.readCounters, readStored, catalog, onBudgetStoreDown }),
     ...createApplicationRoutes({ applications, analytics, readCounters, readStored, catalog, catalogFill }),
     ...createRoutingRoutes({

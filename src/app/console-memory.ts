@@ -37,7 +37,7 @@ export function memoryAreas(deps: MemoryAreasDeps): readonly ConsoleRoute[] {
       readNextBatch: async (projectId) => readNextBatch(database, projectId, await settings.read(projectId)),
       readLagMs: (projectId) => measureLearningLag(database, { projectId, idleMs: snapshot().config.memory.idleMs }),
     }),
-    ...createSettingsRoutes({ settings, database, clock, hasMemoryModel: learning.hasModel }),
+    ...createSettingsRoutes({ settings, queries: database, clock, hasMemoryModel: learning.hasModel }),
     ...createEndUserRoutes({ queries: database, analytics, readStored }),
     ...createErasureRoutes({ queries: database, readStored, eraseSubject, exportMemory: memory.exportMemory }),
   ];

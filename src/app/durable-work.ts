@@ -23,7 +23,11 @@ interface DurableWorkDeps extends AppBase, Pick<DurableOptions, 'role' | 'graceM
   readonly interceptActivities: (activities: Activities) => Activities;
 }
 
-/** Loads the worker part of Temporal's SDK, which is half of what a worker process loads. */
+/**
+ * Loads the worker part of Temporal's SDK, which is half of what a worker process loads. We re-export it because app.ts
+ * imports this module dynamically. If it imported `temporal-worker.ts` statically, processes without durable work would
+ * load that file as well.
+ */
 export { loadWorkerSdk } from '../temporal/worker/temporal-worker.ts';
 
 /** Returns a function that returns the current payload keys, because a reload can change them. */

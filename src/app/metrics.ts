@@ -19,7 +19,7 @@ import type { AppBase } from './base.ts';
 import type { CallRecording } from './call-recording.ts';
 import { createStoredMetrics } from './stored-metrics.ts';
 
-interface MetricsDeps extends AppBase {
+interface MetricsDeps extends Pick<AppBase, 'snapshot' | 'database' | 'dataDir' | 'logger'> {
   readonly calls: CallMetrics;
   readonly callRecording: CallRecording;
   readonly keyring: Pick<Keyring, 'countCached'>;
@@ -42,9 +42,9 @@ interface MetricsDeps extends AppBase {
 }
 
 export function createMetrics(deps: MetricsDeps) {
-  const { stateDatabase: database } = deps;
+  const { snapshot, dataDir, logger, stateDatabase } = deps;
   const processMetrics = createProcessMetrics();
-  const readStored = database && createStoredMetrics({ ...deps, database });
+  const readStored = stateDatabase && createStoredMetrics({ snapshot, dataDir, logger, database: stateDatabase });
   return {
     /** Works even if the database is down. */
     async collect(): Promise<MetricFamily[]> {

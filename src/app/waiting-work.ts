@@ -7,8 +7,10 @@ import { readStoredWork } from './stored-metrics.ts';
 
 const timeoutMs = 5_000;
 
+type WorkReaderDeps = Pick<AppBase, 'snapshot' | 'database' | 'dataDir' | 'logger'>;
+
 /** Resolves to null if the database fails or takes longer than five seconds. */
-export function createWorkReader({ snapshot, database, dataDir, logger }: AppBase): () => Promise<WaitingWork | null> {
+export function createWorkReader({ snapshot, database, dataDir, logger }: WorkReaderDeps): () => Promise<WaitingWork | null> {
   const read = async (): Promise<WaitingWork> => {
     const { outbox, batches, learningLagMs, ...counts } = await readStoredWork(database, snapshot().config.memory.idleMs);
     return {

@@ -1,6 +1,6 @@
 import { asArray, asObject, isObject, type JsonObject } from '../core/json/narrow.ts';
-import { formatUsd, list } from './format-reports.ts';
-import { type Column, formatFacts, formatList, titleOf } from './table.ts';
+import { formatUsd } from './format-reports.ts';
+import { type Column, createListFormatter, formatFacts, formatList, titleOf } from './table.ts';
 
 const progress: readonly Column[] = [
   ['MESSAGES', (row) => row.messages],
@@ -19,7 +19,7 @@ const groupColumns: readonly Column[] = [
   ...progress,
 ];
 
-export const formatBatches = list('No batches.', batchColumns);
+export const formatBatches = createListFormatter('No batches.', batchColumns);
 
 /** Formats a batch as a table of its groups, followed by their errors. */
 export function formatBatch(batch: JsonObject): string {

@@ -1,6 +1,6 @@
 import { asArray, asObject, asString, type JsonObject } from '../core/json/narrow.ts';
-import { formatUsd, list } from './format-reports.ts';
-import type { Column } from './table.ts';
+import { formatUsd } from './format-reports.ts';
+import { type Column, createListFormatter } from './table.ts';
 
 /** The number of skipped entries that one line lists. `--json` shows all of them. */
 const maxNamesShown = 5;
@@ -16,7 +16,7 @@ const columns: readonly Column[] = [
   ['MAX OUTPUT', (row) => row.max_output_tokens],
 ];
 
-export const formatCatalog = list('The catalog has no models. Configure a provider in gateway.yaml.', columns);
+export const formatCatalog = createListFormatter('The catalog has no models. Configure a provider in gateway.yaml.', columns);
 
 const units = [
   ['image_input', 'a million image tokens of input'],

@@ -10,7 +10,12 @@ export function describeKeyUsage({ runs, schedules, keys }: PayloadKeyUsage, con
   const describe = (id: string) => {
     const { runs, schedules, examples } = keys.get(id) ?? { runs: 0, schedules: 0, examples: [] };
     const position = configuredIds.indexOf(id);
-    return { id, configured: position >= 0, runs, schedules, examples, advice: adviceFor(position, runs + schedules > 0) };
+    return {
+      ...{ id, configured: position >= 0, runs, schedules },
+      /** Some of the workflows and schedules that still need the key. */
+      examples,
+      advice: adviceFor(position, runs + schedules > 0),
+    };
   };
   return { runs, schedules, keys: [...configuredIds, ...missingIds].map(describe) };
 }

@@ -1,34 +1,34 @@
 import { asArray, asObject, isObject, type JsonObject } from '../core/json/narrow.ts';
 import type { Invocation } from './command.ts';
-import { type Column, formatFacts, formatList, formatRecord, titleOf, toRows } from './table.ts';
+import { type Column, createListFormatter, formatFacts, formatList, formatRecord, titleOf, toRows } from './table.ts';
 
 /** Formatters for responses that are lists, by command. */
 export const lists = {
-  'projects list': list('No projects yet. Create one with: gateway projects create <project>', [
+  'projects list': createListFormatter('No projects yet. Create one with: gateway projects create <project>', [
     ...['project', 'name', 'may_call'],
     usd('monthly_cap'),
     'created_at',
   ]),
-  'keys list': list('The project has no keys yet. Create one with: gateway keys create --project <project>', [
+  'keys list': createListFormatter('The project has no keys yet. Create one with: gateway keys create --project <project>', [
     ...['prefix', 'name', ...['calls', 'cost', 'rpm', 'tpm'].map(ceiling)],
     ['IN AN OUTAGE', (row) => row.on_budget_store_down ?? 'as project'],
     ['MODELS', (row) => row.models ?? 'all'],
     ...['expires_at', 'revoked_at', 'created_at'],
   ]),
-  'applications list': list('No application has settings.', [
+  'applications list': createListFormatter('No application has settings.', [
     ['APPLICATION', (row) => row.source],
     ...['calls', 'cost'].map(ceiling),
     ['TIERS', (row) => Object.keys(asObject(row.tiers))],
     'updated_at',
   ]),
-  'erasures list': list('No erasures.', [
+  'erasures list': createListFormatter('No erasures.', [
     'erased_at',
     ['STATE', (row) => asObject(row.workflows).state],
     'done_at',
     ['END USER (SHA-256)', (row) => row.subject_sha256],
     'id',
   ]),
-  calls: list('No calls yet.', [
+  calls: createListFormatter('No calls yet.', [
     ['TIME', (row) => row.created_at],
     ...['project', 'route', 'source'],
     ['ASKED', (row) => row.model_asked],
@@ -39,27 +39,34 @@ export const lists = {
     ['MS', (row) => row.duration_ms],
     'id',
   ]),
-  'leases list': list('No process holds a lease.', ['process', 'alive', ['CEILINGS', (row) => row.counters], 'oldest_window']),
-  'quarantine list': list('Nothing is in the quarantine.', [
+  'leases list': createListFormatter('No process holds a lease.', [
+    'process',
+    'alive',
+    ['CEILINGS', (row) => row.counters],
+    'oldest_window',
+  ]),
+  'quarantine list': createListFormatter('Nothing is in the quarantine.', [
     ...['file', 'bytes', 'quarantined_at'],
     ['PROJECTS', ({ projects }) => asArray(projects).join(' ') || 'unreadable'],
     'oldest_call',
   ]),
-  'people list': list('No accounts yet. Create the first account with: gateway sign-in-link --admin', [
+  'people list': createListFormatter('No accounts yet. Create the first account with: gateway sign-in-link --admin', [
     ['E-MAIL', (row) => row.email],
     ...['name', 'admin'],
     ['PASSWORD', (row) => row.has_password],
     ['ONLY IN', (row) => row.only_project],
     ...['disabled_at', 'created_at'],
   ]),
-  'sessions list': list('No sessions.', [...['last_seen_at', 'created_at', 'expires_at', 'id'], ['BROWSER', (row) => row.user_agent]]),
-  'tokens list': list('No personal tokens.', ['prefix', 'name', 'scopes', 'last_used_at', 'expires_at', 'id']),
-  'members list': list('The project has no members. Add one with: gateway members set <email> --project <project> --role owner', [
-    ['E-MAIL', (row) => row.email],
-    ...['name', 'role', 'confirmed', 'disabled'],
-    ['SINCE', (row) => row.created_at],
+  'sessions list': createListFormatter('No sessions.', [
+    ...['last_seen_at', 'created_at', 'expires_at', 'id'],
+    ['BROWSER', (row) => row.user_agent],
   ]),
-  audit: list('No changes.', [
+  'tokens list': createListFormatter('No personal tokens.', ['prefix', 'name', 'scopes', 'last_used_at', 'expires_at', 'id']),
+  'members list': createListFormatter(
+    'The project has no members. Add one with: gateway members set <email> --project <project> --role owner',
+    [['E-MAIL', (row) => row.email], ...['name', 'role', 'confirmed', 'disabled'], ['SINCE', (row) => row.created_at]],
+  ),
+  audit: createListFormatter('No changes.', [
     ['TIME', (row) => row.at],
     ['BY', ({ email, person_id: person, actor }) => email ?? person ?? actor],
     ...['project', 'action', 'target', 'outcome'],
@@ -218,10 +225,6 @@ export function formatUsd(value: unknown): string | null {
   if (typeof value !== 'number') return null;
   const digits = value.toFixed(9).replace(/0{1,7}$/, '');
   return `$${digits}`;
-}
-
-export function list(empty: string, columns: readonly Column[]): (response: JsonObject) => string {
-  return (response) => formatList(empty, columns, response);
 }
 
 function usd(name: string): Column {

@@ -33,6 +33,11 @@ export function formatList(empty: string, columns: readonly Column[] | null, res
   );
 }
 
+/** Returns a function that formats the list in a response with these columns. */
+export function createListFormatter(empty: string, columns: readonly Column[]): (response: JsonObject) => string {
+  return (response) => formatList(empty, columns, response);
+}
+
 /** Derives a column's title from a field, e.g. `LAST USED` from `last_used_at`. */
 export function titleOf(member: string): string {
   return member.replace(/_at$/, '').replaceAll('_', ' ').toUpperCase();

@@ -110,7 +110,7 @@ async function addProvider(vendorName: string | undefined, options: Options, { e
     output.write(block);
     return;
   }
-  const next = insert(provider, model, text, fileName, env);
+  const next = insert(text, { provider, model, fileName, env });
   await writeFile(`${fileName}.new`, next.text, { mode: 0o600 });
   await rename(`${fileName}.new`, fileName);
   output.write(`Added the provider ${name} to ${fileName}:\n\n${block}\n${advice(provider, model, next.hasTier, env).join('\n')}\n`);
@@ -203,8 +203,15 @@ function toBlock(provider: NewProvider): string {
   return stringify({ providers: { [provider.name]: toProviderRow(provider) } });
 }
 
+interface Insertion {
+  readonly provider: NewProvider;
+  readonly model: string;
+  readonly fileName: string;
+  readonly env: Environment;
+}
+
 /** Adds the provider to the file, and a tier with the model if the file has no tiers. Throws ConfigError. */
-function insert(provider: NewProvider, model: string, text: string, fileName: string, env: Environment) {
+function insert(text: string, { provider, model, fileName, env }: Insertion) {
   const { name, credential } = provider;
   const file = parseDocument(text);
   if (file.hasIn(['providers', name]))

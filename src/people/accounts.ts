@@ -43,10 +43,10 @@ export function createAccounts({ database, clock }: { readonly database: Databas
     findByEmail: (email: string): Promise<PersonRecord | null> => readConfirmed(database, email.trim().toLowerCase()),
     /** Returns one page of confirmed accounts, sorted by email. `after` is the last address of the previous page. */
     list: ({ after = '', limit }: { after?: string | undefined; limit: number }): Promise<PersonRecord[]> =>
-      readPeople(database, 'email > $1::text and project_id is null order by email limit $2::integer', [after, limit]),
+      readPeople(database, 'where email > $1::text and project_id is null order by email limit $2::integer', [after, limit]),
     /** Returns unconfirmed accounts, newest first, at most 1,000. */
     listUnconfirmed: (): Promise<PersonRecord[]> =>
-      readPeople(database, 'project_id is not null order by created_at desc, id limit 1000', []),
+      readPeople(database, 'where project_id is not null order by created_at desc, id limit 1000', []),
     /**
      * Confirms the address of an unconfirmed account. Its role moves to the confirmed account with the same address,
      * which we create if necessary. We end all sessions, links and tokens of the unconfirmed account, because the project
@@ -143,12 +143,12 @@ export async function insertPerson(
 }
 
 export async function readPerson(queries: Queries, personId: string): Promise<PersonRecord | null> {
-  const [person = null] = await readPeople(queries, 'id = $1::uuid', [personId]);
+  const [person = null] = await readPeople(queries, 'where id = $1::uuid', [personId]);
   return person;
 }
 
 async function readConfirmed(queries: Queries, email: string): Promise<PersonRecord | null> {
-  const [person = null] = await readPeople(queries, 'email = $1::text and project_id is null', [email]);
+  const [person = null] = await readPeople(queries, 'where email = $1::text and project_id is null', [email]);
   return person;
 }
 
@@ -189,12 +189,12 @@ interface PersonRow extends Omit<PersonRecord, 'disabledAt' | 'createdAt'> {
   readonly createdAt: Date;
 }
 
-async function readPeople(queries: Queries, condition: string, values: readonly unknown[]): Promise<PersonRecord[]> {
+async function readPeople(queries: Queries, clauses: string, values: readonly unknown[]): Promise<PersonRecord[]> {
   const rows = await queries.query<PersonRow>(
     `select id, ${shownEmailSql} as email, name, is_admin as "isAdmin", password_hash is not null as "hasPassword",
             oidc_issuer is not null as "hasOidc", disabled_at as "disabledAt", created_at as "createdAt",
             (select slug from projects where projects.id = project_id) as "onlyProject"
-       from people where ${condition}`,
+       from people ${clauses}`,
     values,
   );
   return rows.map((row) => ({ ...row, disabledAt: row.disabledAt?.getTime() ?? null, createdAt: row.createdAt.getTime() }));

@@ -74,7 +74,8 @@ export function createMembers({ database, clock }: { readonly database: Database
             [id],
           );
     },
-    list: (projectId: string): Promise<Member[]> => readMembers(database, 'members.project_id = $1::uuid order by 2', [projectId]),
+    list: (projectId: string): Promise<Member[]> =>
+      readMembers(database, `where members.project_id = $1::uuid order by ${shownEmailSql}`, [projectId]),
     /**
      * Adds somebody by e-mail address when an owner asks for it. Throws `bad_request`, or `conflict` if the address is
      * already a member.
@@ -156,7 +157,7 @@ async function addInvited(
 ): Promise<Member> {
   // Lock the project, so that concurrent invitations can't add the same address twice.
   await tx.query('select 1 from projects where id = $1::uuid for update', [projectId]);
-  const members = await readMembers(tx, `members.project_id = $1::uuid and ${shownEmailSql} = $2::text`, [projectId, email]);
+  const members = await readMembers(tx, `where members.project_id = $1::uuid and ${shownEmailSql} = $2::text`, [projectId, email]);
   if (members.length > 0)
     throw gatewayError('conflict', {
       issues: [{ path: 'email', message: 'is already a member; change the role in the list instead' }],
@@ -207,15 +208,15 @@ interface MemberRow extends Omit<Member, 'createdAt'> {
 }
 
 async function readMember(queries: Queries, projectId: string, personId: string): Promise<Member | null> {
-  const [member = null] = await readMembers(queries, 'members.project_id = $1::uuid and person_id = $2::uuid', [projectId, personId]);
+  const [member = null] = await readMembers(queries, 'where members.project_id = $1::uuid and person_id = $2::uuid', [projectId, personId]);
   return member;
 }
 
-async function readMembers(queries: Queries, condition: string, values: readonly unknown[]): Promise<Member[]> {
+async function readMembers(queries: Queries, clauses: string, values: readonly unknown[]): Promise<Member[]> {
   const rows = await queries.query<MemberRow>(
     `select person_id as "personId", ${shownEmailSql} as email, name, role, disabled_at is not null as "isDisabled",
             people.project_id is null as "isConfirmed", members.created_at as "createdAt"
-       from members join people on people.id = person_id where ${condition}`,
+       from members join people on people.id = person_id ${clauses}`,
     values,
   );
   return rows.map((row) => ({ ...row, createdAt: row.createdAt.getTime() }));

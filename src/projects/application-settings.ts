@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { nanosFromUsd, toUsd } from '../core/cost.ts';
 import type { Issue } from '../core/error-messages.ts';
 import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
+import { definedMembers } from './defined-members.ts';
 import { storedTierFields, type TierSettings, tierFields, toTierSets, toTierSettings } from './tiers.ts';
 
 export type ApplicationWindow = 'day' | 'month' | 'total';
@@ -56,9 +57,9 @@ export function parseApplicationChange(source: string, input: unknown): (current
   return (current) =>
     storedApplication.parse({
       ...current,
-      ...change,
-      ceilings: { ...current.ceilings, ...change.ceilings },
-      windows: { ...current.windows, ...change.windows },
+      ...definedMembers(change),
+      ceilings: { ...current.ceilings, ...definedMembers(change.ceilings) },
+      windows: { ...current.windows, ...definedMembers(change.windows) },
     });
 }
 

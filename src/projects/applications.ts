@@ -3,7 +3,7 @@
  * calls don't need another query. A change makes every process drop the project from its cache.
  */
 import { gatewayError } from '../core/errors.ts';
-import { formatTimeOrNull } from '../core/time.ts';
+import { type Clock, formatTimeOrNull } from '../core/time.ts';
 import type { Queries } from '../db/database.ts';
 import {
   type ApplicationSettings,
@@ -29,7 +29,7 @@ const maxApplications = 1_000;
 
 export type Applications = ReturnType<typeof createApplications>;
 
-export function createApplications(options: ChangeProjectOptions) {
+export function createApplications(options: ChangeProjectOptions & { readonly clock: Clock }) {
   const { database, clock } = options;
   return {
     /**

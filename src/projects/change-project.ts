@@ -1,9 +1,7 @@
-import type { Clock } from '../core/time.ts';
 import type { Database, Queries } from '../db/database.ts';
 
 export interface ChangeProjectOptions {
   readonly database: Database;
-  readonly clock: Clock;
   /** NOTIFY channel for the ids of changed projects. */
   readonly channel: string;
   readonly onChange: (projectId: string) => void;

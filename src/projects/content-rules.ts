@@ -3,13 +3,14 @@
  * process drop the project from its cache.
  */
 import { gatewayError } from '../core/errors.ts';
+import type { Clock } from '../core/time.ts';
 import { type ContentRule, maxRules, parseRuleInput, parseRulesInput, parseStoredRules, ruleIdOf } from '../guardrails/content-rule.ts';
 import { type ChangeProjectOptions, changeProject } from './change-project.ts';
 import { assertNotModified, type ReadSettings } from './optimistic-lock.ts';
 
 export type ContentRules = ReturnType<typeof createContentRules>;
 
-export function createContentRules(options: ChangeProjectOptions) {
+export function createContentRules(options: ChangeProjectOptions & { readonly clock: Clock }) {
   const { database, clock } = options;
   const update = <Result>(
     projectId: string,

@@ -5,6 +5,7 @@ import { requiredTags } from '../core/tags.ts';
 import { isTimeZone } from '../core/time-zone.ts';
 import type { StoreDownPolicy } from '../core/windows.ts';
 import type { ApplicationSettings } from './application-settings.ts';
+import { definedMembers } from './defined-members.ts';
 import { storedTierFields, type TierSettings, tierFields, toTierSets, toTierSettings } from './tiers.ts';
 
 export interface ProjectSettings extends TierSettings {
@@ -101,7 +102,7 @@ export function parseProjectChange(slug: string, input: unknown) {
     name,
     /** Returns the new settings. Anything that the request leaves out stays the same. */
     apply: (current: StoredSettings): StoredSettings =>
-      storedSettings.parse({ ...current, ...change, cache: { ...current.cache, ...cacheChange } }),
+      storedSettings.parse({ ...current, ...definedMembers(change), cache: { ...current.cache, ...definedMembers(cacheChange) } }),
   };
 }
 

@@ -57,9 +57,9 @@ export function createProjects({ database, clock, logger, onChange }: ProjectsOp
     },
   });
 
-  const read = async (condition: string, ...values: readonly unknown[]): Promise<Project[]> => {
+  const readProjects = async (clauses: string, ...values: readonly unknown[]): Promise<Project[]> => {
     const readAt = performance.now();
-    const rows = await database.query<ProjectRow>(`select ${projectColumns} from projects ${condition}`, values);
+    const rows = await database.query<ProjectRow>(`select ${projectColumns} from projects ${clauses}`, values);
     return rows.map((row) => toProject(row, readAt));
   };
 
@@ -107,11 +107,11 @@ export function createProjects({ database, clock, logger, onChange }: ProjectsOp
     warm: (projectIds: readonly string[]): Promise<void> =>
       cache.warm(
         projectIds,
-        async (ids) => new Map((await read('where id = any($1::uuid[])', ids)).map((project) => [project.id, project])),
+        async (ids) => new Map((await readProjects('where id = any($1::uuid[])', ids)).map((project) => [project.id, project])),
       ),
-    findBySlug: async (slug: string): Promise<Project | null> => (await read('where slug = $1::text', slug))[0] ?? null,
+    findBySlug: async (slug: string): Promise<Project | null> => (await readProjects('where slug = $1::text', slug))[0] ?? null,
     put,
-    list: (): Promise<Project[]> => read('order by slug'),
+    list: (): Promise<Project[]> => readProjects('order by slug'),
     start: cache.start,
     async stop(): Promise<void> {
       await Promise.all([ruleHits.stop(), cache.stop()]);

@@ -56,6 +56,12 @@ describeDatabases('applications of a project', (database) => {
     await projects.put(project.slug, { name: 'Mine' }, { name: project.name });
   });
 
+  test('keeps settings of an application that are undefined in the input', async () => {
+    await put('bot', { ceilings: { calls: 5 }, tiers: { standard: ['openai/a'] } });
+    const { settings } = await put('bot', { ceilings: { calls: undefined }, windows: undefined, tiers: undefined });
+    expect(settings).toMatchObject({ ceilings: { calls: { limit: 5, window: 'month' } }, tiers: { standard: ['openai/a'] } });
+  });
+
   test('keeps omitted settings of an application, and removes a ceiling that is set to null', async () => {
     await put('bot', {
       ceilings: { calls: 100, cost: 12.5 },

@@ -46,6 +46,12 @@ describeDatabases('projects', (database) => {
     });
   });
 
+  test('keeps settings of a project that are undefined in the input', async () => {
+    await projects.put(slug, { may_call: false, cache: { ttl_seconds: 5 } });
+    const { project } = await projects.put(slug, { may_call: undefined, cache: { ttl_seconds: undefined } });
+    expect(project.settings).toMatchObject({ mayCall: false, cache: { ttlMs: 5_000 } });
+  });
+
   test('keeps omitted settings of a project and removes those that are set to null', async () => {
     await projects.put(slug, {
       name: 'Acme',

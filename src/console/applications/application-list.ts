@@ -35,7 +35,7 @@ interface ApplicationRow {
   /** Null if the application has no settings of its own. */
   readonly settings: ApplicationSettings | null;
   readonly calls: number;
-  readonly cost: bigint;
+  readonly costNanos: bigint;
 }
 
 const pageSize = 50;
@@ -88,7 +88,7 @@ function applicationTable(
         align: 'end',
         value: ({ source, calls }) => html`<a href="${callsPath(context, source)}">${formatCount(calls)}</a>`,
       },
-      { label: `Cost, ${recentDays} days`, align: 'end', value: ({ cost }) => total(cost) },
+      { label: `Cost, ${recentDays} days`, align: 'end', value: ({ costNanos }) => total(costNanos) },
     ],
   });
 }
@@ -124,8 +124,8 @@ async function readApplications(deps: ApplicationListDeps, { project, now, url, 
   return sources
     .sort((left, right) => (left < right ? -1 : 1))
     .map((source) => {
-      const { calls = 0, costNanos: cost = 0n } = recent.get(source) ?? {};
-      return { source, settings: settings.get(source) ?? null, calls, cost };
+      const { calls = 0, costNanos = 0n } = recent.get(source) ?? {};
+      return { source, settings: settings.get(source) ?? null, calls, costNanos };
     });
 }
 
@@ -155,11 +155,11 @@ export async function exportApplications(deps: ApplicationListDeps, context: Con
 }
 
 async function* applicationRows(deps: ApplicationListDeps, context: ConsoleContext): AsyncGenerator<readonly CsvValue[]> {
-  for (const { source, settings, calls, cost } of await readApplications(deps, context)) {
+  for (const { source, settings, calls, costNanos } of await readApplications(deps, context)) {
     const limits =
       settings === null
         ? [null, null]
         : [describeCeiling('cost', settings.ceilings.cost), describeCeiling('calls', settings.ceilings.calls)];
-    yield [source, ...limits, settings === null ? null : tierNames(settings).join(' '), calls, exactUsd(cost)];
+    yield [source, ...limits, settings === null ? null : tierNames(settings).join(' '), calls, exactUsd(costNanos)];
   }
 }

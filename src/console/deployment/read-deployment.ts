@@ -31,7 +31,7 @@ export interface DeploymentDeps {
 }
 
 /** The projects whose figures are shown, and the period that they are about. */
-export interface DeploymentView extends Pick<ConsoleContext, 'zone' | 'now' | 'signal'> {
+interface DeploymentView extends Pick<ConsoleContext, 'zone' | 'now' | 'signal'> {
   readonly projects: readonly Project[];
   readonly range: Range;
 }
@@ -52,6 +52,8 @@ export const maxProjects = 2_000;
 const maxRows = 10;
 /** How many models and providers are listed, largest first. The totals include all of them. */
 const maxGroups = 200;
+/** Effectively no limit. It has to fit into an `integer`, to which `deployment-providers.ts` casts `maxRows + 1`. */
+const allRows = 2_000_000_000;
 
 /** Returns the figures of the projects, in the same order as `projects`. */
 export async function readProjects(
@@ -152,13 +154,13 @@ export async function readProviders(
   { projects, range, now, signal }: DeploymentView,
   isComplete: boolean,
 ): Promise<{ readonly rows: readonly ProviderFigures[]; readonly tooMany: TooManyCalls | null }> {
-  const request = { projectIds: idsOf(projects), maxRows: isComplete ? 2_000_000_000 : maxPageRows, signal };
-  const [compared, healthOf] = await Promise.all([
-    orTooMany(readBoth(range, ({ from, to }) => analytics.deployment.providers({ ...request, from, to }))),
-    readHealth(now),
-  ]);
-  const tooMany = compared instanceof TooManyCalls ? compared : null;
-  const rows = compared instanceof TooManyCalls ? null : compared;
+  const request = { projectIds: idsOf(projects), maxRows: isComplete ? allRows : maxPageRows, signal };
+  // Catch TooManyCalls for each period. If it rejected the Promise.all instead, the other query would keep running, and
+  // we'd never see its error.
+  const read = ({ from, to }: Period) => orTooMany(analytics.deployment.providers({ ...request, from, to }));
+  const [current, previous, healthOf] = await Promise.all([read(range), read(range.previous), readHealth(now)]);
+  const tooMany = [current, previous].find((result) => result instanceof TooManyCalls) ?? null;
+  const rows = current instanceof TooManyCalls || previous instanceof TooManyCalls ? null : compare(current, previous);
   const names = new Set([...providerNames(), ...(rows ?? []).flatMap(({ name }) => name ?? [])]);
   const unused = { current: noDeploymentFigures, previous: noDeploymentFigures };
   return {
@@ -211,12 +213,16 @@ function idsOf(projects: readonly Project[]): string[] {
   return projects.map(({ id }) => id);
 }
 
-/** Reads the figures of a period and of the one before. Names that only occur before come last. */
 async function readBoth(range: Range, read: (period: Period) => Promise<readonly NamedFigures[]>): Promise<NamedComparison[]> {
   const [current, previous] = await Promise.all([read(range), read(range.previous)]);
-  const [now, before] = [figuresByName(current), figuresByName(previous)];
+  return compare(current, previous);
+}
+
+/** Compares the figures of a period with those of the one before. Names that only occur before come last. */
+function compare(current: readonly NamedFigures[], previous: readonly NamedFigures[]): NamedComparison[] {
+  const [figuresNow, figuresBefore] = [figuresByName(current), figuresByName(previous)];
   const names = new Set([...current, ...previous].map(({ name }) => name));
-  return [...names].map((name) => ({ name, current: now(name), previous: before(name) }));
+  return [...names].map((name) => ({ name, current: figuresNow(name), previous: figuresBefore(name) }));
 }
 
 /** Returns a function that finds figures by their name. Missing figures are all 0. */

@@ -1,4 +1,7 @@
-/** The overview of the whole deployment for admins: spend, calls, errors, caps and the health of providers. */
+/**
+ * Pages for deployment admins. The overview of the whole deployment shows spend, calls, errors, caps and the health of
+ * providers. `project-routes.ts` lists and creates projects.
+ */
 import { share } from '../../usage/analytics/metrics.ts';
 import { parseRange, type Range } from '../../usage/analytics/range.ts';
 import {

@@ -17,14 +17,7 @@ function figureColumns<Row>(figuresOf: (row: Row) => Compared | null, calls = 'C
     { label: calls, align: 'end', value: (row) => formatCount(figuresOf(row)?.current.calls ?? null) },
     { label: 'Errors', align: 'end', value: (row) => errorsOf(figuresOf(row)?.current) },
     { label: 'Spend', align: 'end', value: (row) => costOf(figuresOf(row)?.current) },
-    {
-      label: 'Before',
-      align: 'end',
-      value: (row) => {
-        const figures = figuresOf(row);
-        return figures === null ? missing : total(figures.previous.costNanos);
-      },
-    },
+    { label: 'Before', align: 'end', value: (row) => totalOf(figuresOf(row)?.previous) },
     { label: 'Change', align: 'end', wideOnly: true, value: (row) => changeOf(figuresOf(row)) ?? missing },
   ];
 }
@@ -33,6 +26,10 @@ function errorsOf(figures: DeploymentFigures | undefined): Html | string {
   if (figures === undefined) return '–';
   if (figures.errors === 0) return '0';
   return html`${formatCount(figures.errors)} <span class="muted">${formatPercent(share(figures.errors, figures.calls))}</span>`;
+}
+
+function totalOf(figures: DeploymentFigures | undefined): Html {
+  return figures === undefined ? missing : total(figures.costNanos);
 }
 
 function costOf(figures: DeploymentFigures | undefined): Html {

@@ -30,7 +30,7 @@ import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, CsvValue, PageResult } from '../frame/route.ts';
 
 export interface KeyListDeps {
-  readonly keyring: Keyring;
+  readonly keyring: Pick<Keyring, 'list'>;
   readonly queries: Queries;
   readonly analytics: Pick<Analytics, 'keyUse'>;
   readonly readCounters: ReadCounters;

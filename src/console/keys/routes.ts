@@ -2,7 +2,7 @@ import { gatewayError } from '../../core/errors.ts';
 import { asArray } from '../../core/json/narrow.ts';
 import type { StoreDownPolicy } from '../../core/windows.ts';
 import type { KeyRecord } from '../../keys/key-record.ts';
-import type { IssuedKey } from '../../keys/keyring.ts';
+import type { IssuedKey, Keyring } from '../../keys/keyring.ts';
 import { assertNotModified } from '../../projects/optimistic-lock.ts';
 import type { Catalog } from '../../routing/catalog.ts';
 import { findModelStates, findUnknownNames } from '../../routing/key-models.ts';
@@ -17,6 +17,7 @@ import { editKeyPage, issuedKeyPage, newKeyPage, readKeyEdit, readKeyInput, read
 import { exportKeys, type KeyListDeps, showKeys, withUse } from './key-list.ts';
 
 export interface KeyRoutesDeps extends KeyListDeps {
+  readonly keyring: Pick<Keyring, 'change' | 'findById' | 'issue' | 'list' | 'read' | 'revoke' | 'rotate'>;
   /** The policy in gateway.yaml, for keys and projects without one. */
   readonly onBudgetStoreDown: () => StoreDownPolicy;
   readonly catalog: () => Catalog;

@@ -26,7 +26,7 @@ import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import { type ActionRoute, type ConsoleContext, type ConsoleRoute, type CsvValue, get, type PageContent, post } from '../frame/route.ts';
 import { personIdOf } from './person-id.ts';
-import { issueSignInLink } from './sign-in-link.ts';
+import { issueSignInLink, type LinkRecipient } from './sign-in-link.ts';
 
 export function createMemberRoutes({ accounts, links, members }: Pick<People, 'accounts' | 'links' | 'members'>): readonly ConsoleRoute[] {
   const showMembers = async (context: ConsoleContext, form = new URLSearchParams(), errors = noErrors): Promise<PageContent> => ({
@@ -124,7 +124,7 @@ ${memberTable(context, await members.list(context.project.id))}${context.role ==
     return found;
   }
 
-  function issueLink(context: ConsoleContext, person: Parameters<typeof issueSignInLink>[2]): Promise<PageContent> {
+  function issueLink(context: ConsoleContext, person: LinkRecipient): Promise<PageContent> {
     return issueSignInLink(links, context, person, { label: 'Members', href: projectPath(context, '/members') });
   }
 }

@@ -4,11 +4,17 @@ import { codeBlock, formatTimeIn, notice, section } from '../frame/components.ts
 import { html } from '../frame/html.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
 
+export interface LinkRecipient {
+  readonly id: string;
+  readonly email: string;
+  readonly name: string;
+}
+
 /** Issues a one-time sign-in link, and returns the page with the link, which is never shown again. */
 export async function issueSignInLink(
   links: People['links'],
   { origin, zone }: ConsoleContext,
-  { id, email, name }: { readonly id: string; readonly email: string; readonly name: string },
+  { id, email, name }: LinkRecipient,
   back: { readonly label: string; readonly href: string },
 ): Promise<PageContent> {
   const { secret, expiresAt } = await links.issue(id);

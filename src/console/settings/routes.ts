@@ -33,16 +33,16 @@ import {
 
 export interface SettingsPageDeps {
   readonly settings: Pick<MemorySettingsStore, 'read' | 'change'>;
-  readonly database: Queries;
+  readonly queries: Queries;
   readonly clock: Clock;
   readonly hasMemoryModel: (projectId: string) => Promise<boolean>;
 }
 
 export function createSettingsRoutes(deps: SettingsPageDeps): readonly ConsoleRoute[] {
-  const { settings, database, clock, hasMemoryModel } = deps;
+  const { settings, queries, clock, hasMemoryModel } = deps;
   const showSettings = async (context: ConsoleContext, current: ShownMemorySettings, sent?: URLSearchParams): Promise<PageContent> => {
     const { id } = context.project;
-    const kept = current.delete_conversations_after_days === null ? 0 : await countKeptUnlearned({ database, clock }, id);
+    const kept = current.delete_conversations_after_days === null ? 0 : await countKeptUnlearned({ database: queries, clock }, id);
     const warning = describeUnlearned(context, { current, kept, hasModel: await hasMemoryModel(id) });
     // A planned deletion is compared as well, because a new deletion period would replace it.
     const { read, notice: conflict } = rebaseSettings(sent, editOf, { ...current });
@@ -71,7 +71,12 @@ export function createSettingsRoutes(deps: SettingsPageDeps): readonly ConsoleRo
           if (rule === null) return showSettings(context, before, fields);
           const effectiveAt = context.now + deletionNoticeMs;
           const { delete_conversations_after_days: days, delete_unlearned: unlearned } = rule;
-          const preview = await previewRetention({ database, clock: { now: () => effectiveAt } }, context.project.id, days, unlearned);
+          const preview = await previewRetention(
+            { database: queries, clock: { now: () => effectiveAt } },
+            context.project.id,
+            days,
+            unlearned,
+          );
           return confirmationPage(context, fields, { before, rule, effectiveAt, preview });
         },
       },
