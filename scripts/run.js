@@ -6,5 +6,6 @@ import { join } from 'node:path';
 import { prepare, root, runChild } from './launch.js';
 
 const [script = '', ...args] = process.argv.slice(2);
-const { code } = await runChild(await prepare({ dev: true }), [join(root, 'scripts', script), ...args]);
+const endWithBootstrap = new URL('end-with-bootstrap.js', import.meta.url).href;
+const { code } = await runChild(await prepare({ dev: true }), ['--import', endWithBootstrap, join(root, 'scripts', script), ...args]);
 process.exitCode = code ?? 1;

@@ -14,8 +14,9 @@ const idleTurnMs = 0.2;
 
 /**
  * Returns a function that resolves when the caller may do a piece of work. If several callers are waiting, they get
- * their turns in the order in which they asked. A piece takes about a millisecond, so while the event loop is busy, all
- * large buffers together get a fifth of its time. While it isn't, they get whatever is left.
+ * their turns in the order in which they asked, whichever project they work for. A piece takes about a millisecond, so
+ * while the event loop is busy, all large buffers together get a fifth of its time. While it isn't, they get whatever is
+ * left.
  */
 export function createTurns(now: () => number = () => performance.now()): () => Promise<void> {
   let last: Promise<void> = Promise.resolve();
