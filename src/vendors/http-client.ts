@@ -206,7 +206,10 @@ function createExchange(options: ExchangeOptions): Dispatcher.DispatchHandler {
   const fail = (cause: unknown): void => {
     clearTimeout(firstByteTimer);
     end();
-    if (upload instanceof Readable) upload.on('error', ignoreLateError).destroy();
+    if (upload instanceof Readable) {
+      if (!upload.readableEnded && isObject(cause) && reusedErrors.has(cause)) closingErrors.add(cause);
+      upload.on('error', ignoreLateError).destroy();
+    }
     if (body) body.fail(toVendorError(cause, 'body'));
     else waiting?.reject(toVendorError(cause, connection ? 'start' : 'unsent'));
   };
@@ -285,14 +288,16 @@ export function toVendorError(cause: unknown, phase: 'unsent' | 'start' | 'body'
   });
 }
 
-/** Errors of keep-alive connections that were closed before they had sent the whole request. */
+/** Errors of connections that have already been used for another request. */
+const reusedErrors = new WeakSet<object>();
+/** Those of them that happened before the whole request was sent. */
 const closingErrors = new WeakSet<object>();
 
 /**
  * Records whether a connection was closed before it had sent the whole request. In that case the vendor can't have
- * processed it, so it's safe to send it again. We only know this if a write has failed, or if the operating system
- * hasn't accepted the last bytes. After that, a reset proves nothing, because the vendor may have read the request
- * first.
+ * processed it, so it's safe to send it again. We only know this if a write has failed, if the operating system hasn't
+ * accepted the last bytes, or if parts of a large body are still waiting for their turn (`createExchange`). After that,
+ * a reset proves nothing, because the vendor may have read the request first.
  */
 function watchClosing(connect: buildConnector.connector): buildConnector.connector {
   return (options, callback) => {
@@ -304,7 +309,9 @@ function watchClosing(connect: buildConnector.connector): buildConnector.connect
       });
       socket.on('error', (error) => {
         const isCutOff = isPartlyUnsent || socket.writableLength > 0 || asObject(error).syscall === 'write';
-        if (isCutOff && socket.bytesRead > 0) closingErrors.add(error);
+        if (socket.bytesRead === 0) return;
+        reusedErrors.add(error);
+        if (isCutOff) closingErrors.add(error);
       });
       callback(null, socket);
     });

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
+import { type AddressInfo, createServer } from 'node:net';
 import { describe, expect, jest, test } from '@jest/globals';
 import { Pool } from 'undici';
 import type { HttpRequest, HttpResponse } from '../../src/vendors/http-client.ts';
@@ -79,6 +81,31 @@ describe('sending a request to a vendor', () => {
         await expect(httpClient.send(requestOf(url))).rejects.toMatchObject({ kind: 'connect', status: null });
       },
     );
+  });
+
+  test('recognizes that a reused connection was reset while parts of the body were still waiting', async () => {
+    const failed = Promise.withResolvers<void>();
+    const server = createServer((socket) => {
+      socket.once('data', () => {
+        socket.write('HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n');
+        socket.once('data', () => socket.resetAndDestroy());
+      });
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const httpClient = createVendorHttpClient();
+    const sendParts = async function* (): AsyncGenerator<Buffer> {
+      yield Buffer.from('a');
+      await failed.promise;
+      yield Buffer.from('b');
+    };
+    await (await httpClient.send(requestOf(url))).body.readAll(100);
+    await nextTurn();
+    const sending = httpClient.send(requestOf(url, { body: sendParts(), headers: { 'content-length': '2' } }));
+    await expect(sending).rejects.toMatchObject({ kind: 'connect', closedWhileSending: true });
+    failed.resolve();
+    await httpClient.close();
+    await new Promise((resolve) => server.close(resolve));
   });
 
   test('throws a timeout error if no response arrives in time', async () => {
