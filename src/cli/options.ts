@@ -51,6 +51,9 @@ const nullWords: Readonly<Record<string, string>> = { boolean: 'default', choice
 /** Boolean options without a value. All others take `on` or `off`. */
 const switches = ['admin', 'disabled'];
 
+/** With more choices, the column of options would be wider than the terminal, so the description lists them instead. */
+const maxChoicesInFlag = 6;
+
 const valueNames: Readonly<Record<string, string>> = {
   boolean: 'on|off',
   json: 'json',
@@ -82,8 +85,14 @@ export function toOptions(member: Member): Option[] {
       ).argParser(collect),
     ];
   const word = wordFor(member);
-  const value = [values && kind === 'choice' ? values.join('|') : (valueNames[kind] ?? name), word].filter((part) => part !== undefined);
-  const help = [description.replaceAll(/\bnull\b/g, word ?? 'null'), kind === 'lists' ? 'may be repeated; none removes all rules' : ''];
+  const choices = kind === 'choice' ? (values ?? []) : [];
+  const isLong = choices.length > maxChoicesInFlag;
+  const value = [choices.length > 0 && !isLong ? choices.join('|') : (valueNames[kind] ?? name), word].filter((part) => part !== undefined);
+  const help = [
+    description.replaceAll(/\bnull\b/g, word ?? 'null'),
+    isLong ? `one of ${choices.join(', ')}` : '',
+    kind === 'lists' ? 'may be repeated; none removes all rules' : '',
+  ];
   const option = new Option(`--${name} <${value.join('|')}>`, help.filter((part) => part !== '').join('; '));
   return [kind === 'lists' ? option.argParser(collect) : option];
 }

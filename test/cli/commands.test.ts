@@ -202,12 +202,14 @@ test('has a command for every API operation under /provision', () => {
   expect([...called].sort()).toEqual(described.sort());
 });
 
-test('the help of each command group lists all its commands', async () => {
+test('the help of each command group lists all its commands, and fits on a screen', async () => {
   for (const [name, command] of Object.entries(commands)) {
     expect(await gateway(`${name.split(' ')[0]} --help`)).toBe(0);
     expect(written.replaceAll(/\s+/g, ' ')).toContain(command.summary);
     expect(await gateway(`${name} --help`)).toBe(0);
     expect(written).toContain(`Usage: gateway ${name} [options]`);
+    // Otherwise a long option would widen its column and move all descriptions off the screen.
+    expect([...written.matchAll(/^ {2}--.*?(?= {2}|$)/gm)].map(([option]) => option).filter(({ length }) => length > 60)).toEqual([]);
     expect(membersOf(name, command).filter((member) => !new RegExp(`^  --${optionName(member.name)} `, 'm').test(written))).toEqual([]);
   }
 });
