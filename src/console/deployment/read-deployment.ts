@@ -218,7 +218,7 @@ async function readBoth(range: Range, read: (period: Period) => Promise<readonly
   return compare(current, previous);
 }
 
-/** Compares the figures of a period with those of the one before. Names that only occur before come last. */
+/** Pairs the figures of a period with those of the period before. Names that only the earlier period has come last. */
 function compare(current: readonly NamedFigures[], previous: readonly NamedFigures[]): NamedComparison[] {
   const [figuresNow, figuresBefore] = [figuresByName(current), figuresByName(previous)];
   const names = new Set([...current, ...previous].map(({ name }) => name));

@@ -1,4 +1,4 @@
-/** Finds out which parts of chains, or which texts of extras, are already stored. */
+/** Finds out which parts of prompts (`parts`), or which of their texts (`prompt_texts`), are already stored. */
 import { toArrayLiteral, toArrayParameter } from '../../db/array-literal.ts';
 import type { Queries } from '../../db/database.ts';
 import { toBatches } from '../../db/row-batches.ts';

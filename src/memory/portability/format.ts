@@ -147,5 +147,5 @@ export const line = z.discriminatedUnion('type', [conversation, message, item, v
 
 type Line = z.output<typeof line>;
 export type RecordType = Exclude<Line['type'], 'end'>;
-/** A record of a file, with the number of its line. */
+/** A record from an export file, with its line number. */
 export type RecordOf<Type extends Line['type']> = Extract<Line, { readonly type: Type }> & { readonly line: number };

@@ -112,7 +112,7 @@ function checkStrings(root: unknown): void {
   }
 }
 
-/** The error has no cause, because the parser's message would quote the text. */
+/** We leave out the parser's error, because its message quotes the text. */
 function parse(text: string): unknown {
   const value = parseJson(text);
   if (value === undefined) throw new PayloadRejectedError('not valid JSON');

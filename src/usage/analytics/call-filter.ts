@@ -197,7 +197,7 @@ export function createParameters() {
     add,
     /** Adds one end of each period as a list of call ids. */
     addIds: (periods: readonly Period[], side: keyof Period): string => `${add(periods.map((period) => minIdAt(period[side])))}::uuid[]`,
-    /** Adds one end of each period as a list of times. */
+    /** Adds an array parameter with the start or the end of each period. */
     addTimes: (periods: readonly Period[], side: keyof Period): string =>
       `${add(periods.map((period) => new Date(period[side])))}::timestamptz[]`,
   };

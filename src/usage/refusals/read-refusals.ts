@@ -69,7 +69,7 @@ export const maxCountedRows = 10_000;
 
 export interface RefusalCounts {
   readonly calls: number;
-  /** How many of the refused calls have a row. The others were only counted. */
+  /** The number of refused calls that have a row of their own. The others were only counted. */
   readonly recorded: number;
   /** The most frequent reason comes first. */
   readonly byReason: readonly { readonly reason: RefusalReason; readonly calls: number }[];
