@@ -114,6 +114,8 @@ describe('keys', () => {
     expect(page).toMatch(/<textarea[^>]*name="models"[^>]*> standard one\/echo/);
     const past = await textOf(owner.post(`${path}/keys`, { ...fields, expires_at: '2020-01-01T00:00' }), 422);
     expect(past).toMatch(/name="expires_at"[^>]*aria-invalid="true"[^>]*>.*Must be in the future\./);
+    const impossible = await textOf(owner.post(`${path}/keys`, { ...fields, expires_at: '2040-02-30T00:00' }), 422);
+    expect(impossible).toMatch(/name="expires_at"[^>]*aria-invalid="true"/);
     expect(await auditOf('key.issue')).toMatchObject({ outcome: 'refused', detail: { error: 'bad_request' } });
   });
 

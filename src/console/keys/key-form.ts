@@ -187,9 +187,15 @@ export function readKeyInput(form: URLSearchParams, ownZone: string): Record<str
 /** Converts a local time to RFC 3339. Returns anything else unchanged, because the store rejects it. */
 function toInstant(text: string | null, zone: string): string | null {
   const match = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d)(?::\d\d)?$/.exec(text ?? '');
-  if (!match) return text;
+  // A day that doesn't exist, such as February 30, must not become another day.
+  if (text === null || !match || !isTime(text.slice(0, 16))) return text;
   const [year = 0, month = 1, day = 1, hour = 0, minute = 0] = match.slice(1).map(Number);
   return formatTime(fromLocalTime(zone, { year, month, day, hour, minute }));
+}
+
+function isTime(text: string): boolean {
+  const time = new Date(`${text}Z`);
+  return !Number.isNaN(time.getTime()) && time.toISOString().startsWith(text);
 }
 
 /** This is the only page that ever shows the secret. */
