@@ -5,7 +5,8 @@
 import { readFile } from 'node:fs/promises';
 import { Option } from 'commander';
 import { errorMessage } from '../core/error-messages.ts';
-import { isObject, type JsonObject, parseJson } from '../core/json/narrow.ts';
+import { isObject, type JsonObject } from '../core/json/narrow.ts';
+import { parseJson } from '../core/json/parse.ts';
 import { CommandError } from './command.ts';
 import type { Member } from './operations.ts';
 

@@ -7,7 +7,8 @@ import { findAdminTokens } from '../config/admin-token.ts';
 import { type Environment, parseEnvironment } from '../config/environment.ts';
 import { withSecretFiles } from '../config/secret-files.ts';
 import { errorCode } from '../core/error-messages.ts';
-import { asObject, asString, isObject, type JsonObject, parseJson } from '../core/json/narrow.ts';
+import { asObject, asString, isObject, type JsonObject } from '../core/json/narrow.ts';
+import { parseJson } from '../core/json/parse.ts';
 import { findAddress } from './addresses.ts';
 import { CommandError } from './command.ts';
 

@@ -7,7 +7,8 @@
  */
 import type { Payload, PayloadCodec } from '@temporalio/common';
 import { errorMessage } from '../core/error-messages.ts';
-import { isObject, parseJson } from '../core/json/narrow.ts';
+import { isObject } from '../core/json/narrow.ts';
+import { parseJson } from '../core/json/parse.ts';
 import { createDataConverter } from '../temporal/payloads/data-converter.ts';
 import { encryptionKeyIdOf } from '../temporal/payloads/encryption.ts';
 import { PayloadRejectedError } from '../temporal/payloads/payloads.ts';

@@ -9,6 +9,7 @@
 
 import { shiftDecimal } from '../core/cost.ts';
 import { asObject, asString, isObject, type JsonObject } from '../core/json/narrow.ts';
+import { readJson } from '../core/json/reader.ts';
 import type { Kind } from './config.ts';
 import { isServed } from './starter-models.ts';
 
@@ -59,9 +60,7 @@ export function convertPriceTable(text: string, providers: readonly TableProvide
  * the fields.
  */
 function parseTable(text: string): [string, JsonObject][] {
-  const keepSource = (_key: string, value: unknown, context?: { source?: string }): unknown =>
-    typeof value === 'number' ? (context?.source ?? String(value)) : value;
-  const parsed: unknown = JSON.parse(text, keepSource);
+  const parsed = readJson(text, { toNumber: (source) => source });
   const entries = isObject(parsed) ? Object.entries(parsed) : [];
   const table = entries.flatMap(([name, fields]): [string, JsonObject][] =>
     isObject(fields) && name !== 'sample_spec' && asString(fields.litellm_provider) !== null ? [[name, fields]] : [],

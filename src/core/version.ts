@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { asObject, parseJson } from './json/narrow.ts';
+import { asObject } from './json/narrow.ts';
+import { parseJson } from './json/parse.ts';
 
 /** Returns the gateway's version. Between releases this is the next version with the suffix `-dev`. */
 export function readVersion(): string {

@@ -13,6 +13,7 @@
  * | arrays of these | arrays of these |
  */
 import pg from 'pg';
+import { parseJsonOrThrow } from '../core/json/parse.ts';
 
 export function createValueTypes(): pg.CustomTypesConfig {
   const types = new pg.TypeOverrides();
@@ -35,6 +36,10 @@ const parsers: readonly (readonly [number, (text: string) => unknown])[] = [
   [1115, arrayOf(asString)],
   [1083, asString],
   [1183, arrayOf(asString)],
+  [114, parseJsonOrThrow],
+  [199, arrayOf(parseJsonOrThrow)],
+  [3802, parseJsonOrThrow],
+  [3807, arrayOf(parseJsonOrThrow)],
 ];
 
 /** Creates a parser for one-dimensional arrays. The text[] parser takes care of braces, quotes and nulls. */

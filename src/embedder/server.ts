@@ -2,7 +2,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { z } from 'zod';
-import { parseJson } from '../core/json/narrow.ts';
+import { parseJson } from '../core/json/parse.ts';
 import { type LocalModel, localModels } from '../core/local-model.ts';
 import { sha256 } from '../core/sha256.ts';
 import type { Embed, Embedding } from './model.ts';

@@ -5,6 +5,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import { GatewayError, gatewayError } from '../core/errors.ts';
+import { parseJsonOrThrow } from '../core/json/parse.ts';
 import { largeBytes } from '../core/low-priority-thread.ts';
 import { joinInTurns, pieceBytes, takeTurn } from '../core/turns.ts';
 import { PlainTextError } from './plain-text-error.ts';
@@ -176,7 +177,7 @@ export async function readJsonText(
   if (bytes === null) return undefined;
   try {
     const text = utf8.decode(bytes);
-    return { text, value: JSON.parse(text) };
+    return { text, value: parseJsonOrThrow(text) };
   } catch {
     // Don't include the parser's message, because it quotes the body.
     throw new PlainTextError(400, 'the body is not valid JSON');

@@ -8,7 +8,7 @@ import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode } from '../core/error-messages.ts';
 import { isUuid } from '../core/ids.ts';
-import { parseJson } from '../core/json/narrow.ts';
+import { parseJson } from '../core/json/parse.ts';
 import { hashSubjectHex } from '../core/subject.ts';
 import { type JournalFileSystem, nodeFileSystem } from './file-system.ts';
 import { decodeFrames } from './frame.ts';

@@ -5,7 +5,7 @@
  */
 import { z } from 'zod';
 import { type Attempt, type CallContent, type CallMetadata, type CallResult, outcomes, routes, type SettledCall } from '../core/call.ts';
-import { parseJson } from '../core/json/narrow.ts';
+import { parseJson } from '../core/json/parse.ts';
 import { encodeFrame, type Frame } from './frame.ts';
 import type { SharedBody } from './shared-bytes.ts';
 

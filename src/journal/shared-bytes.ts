@@ -8,7 +8,7 @@
  */
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
-import { parseJson } from '../core/json/narrow.ts';
+import { parseJson } from '../core/json/parse.ts';
 import { type RepeatedPart, repeatedPartsOf } from '../core/repeated-parts.ts';
 import { encodeFrame, type Frame, headerBytes } from './frame.ts';
 

@@ -9,6 +9,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { toNodeHandler } from '@modelcontextprotocol/node';
 import { type AuthInfo, bearerAuthChallengeResponse, createMcpHandler, OAuthError, verifyBearerToken } from '@modelcontextprotocol/server';
 import { isNestedDeeper, maxNesting } from '../core/json/narrow.ts';
+import { parseJsonOrThrow } from '../core/json/parse.ts';
 import type { Clock } from '../core/time.ts';
 import { withTimeout } from '../core/time-limit.ts';
 import { readBody } from '../http/body.ts';
@@ -88,7 +89,7 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, 
       let body: unknown;
       if (request.method === 'POST') {
         try {
-          body = JSON.parse((await readBody(request, maxMessageBytes)).toString('utf8'));
+          body = parseJsonOrThrow((await readBody(request, maxMessageBytes)).toString('utf8'));
         } catch (error) {
           if (!(error instanceof SyntaxError)) throw error;
           return sendRpcError(response, 400, jsonRpc.parseError, 'Parse error: the request body is not valid JSON');

@@ -2,9 +2,10 @@
  * Formats log lines for people at a terminal. Keeps all fields, but shortens the time because people know the date.
  */
 import { asArray, asObject, type JsonObject } from '../core/json/narrow.ts';
+import { parseJson } from '../core/json/parse.ts';
 
 export function toLogText(line: string): string {
-  const { level, time, msg, err, ...fields } = asObject(JSON.parse(line));
+  const { level, time, msg, err, ...fields } = asObject(parseJson(line));
   const clock = new Date(String(time)).toLocaleTimeString('en-GB');
   const described = Object.entries(fields).map(([name, value]) => ` ${name}=${formatValue(value)}`);
   const error = err === undefined ? '' : describeError(err, '  ');

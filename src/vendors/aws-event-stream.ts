@@ -7,7 +7,8 @@
  */
 import { crc32 } from 'node:zlib';
 import { VendorError } from '../core/errors.ts';
-import { asObject, asString, parseJson } from '../core/json/narrow.ts';
+import { asObject, asString } from '../core/json/narrow.ts';
+import { parseJson } from '../core/json/parse.ts';
 import type { ResponseBody } from './response-body.ts';
 
 const preludeBytes = 12;

@@ -1,6 +1,7 @@
 /** Reads the headers, JSON bodies and errors of vendor responses. */
 import { VendorError, type VendorReport } from '../core/errors.ts';
-import { isObject, type JsonObject, parseJson } from '../core/json/narrow.ts';
+import { isObject, type JsonObject } from '../core/json/narrow.ts';
+import { parseJson } from '../core/json/parse.ts';
 import type { VendorErrorBody } from '../dialects/contract/vendor-error.ts';
 import type { HttpResponse } from './http-client.ts';
 import { parseRetryAfter } from './retry-after.ts';

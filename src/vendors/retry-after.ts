@@ -2,7 +2,8 @@
  * Finds out how long a vendor wants us to wait. Millisecond headers come first, followed by `retry-after`, a hint in
  * the body, and finally reset headers (docs/vendors.md). A time in the past counts as 0.
  */
-import { asArray, asObject, asString, isObject, parseJson } from '../core/json/narrow.ts';
+import { asArray, asObject, asString, isObject } from '../core/json/narrow.ts';
+import { parseJson } from '../core/json/parse.ts';
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 

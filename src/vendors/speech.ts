@@ -3,7 +3,8 @@
  * (docs/vendors.md). We stream the audio with backpressure. Sending throws VendorErrors.
  */
 import { gatewayError, VendorError } from '../core/errors.ts';
-import { asString, parseJson } from '../core/json/narrow.ts';
+import { asString } from '../core/json/narrow.ts';
+import { parseJson } from '../core/json/parse.ts';
 import { modelNameAt } from '../core/request-format.ts';
 import { formatFields, pickFields } from '../dialects/media/image-speech.ts';
 import type { HttpResponse, VendorHttpClient } from './http-client.ts';

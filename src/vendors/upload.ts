@@ -4,7 +4,8 @@
  * the upload.
  */
 import { GatewayError, gatewayError, VendorError } from '../core/errors.ts';
-import { asArray, asObject, parseJson } from '../core/json/narrow.ts';
+import { asArray, asObject } from '../core/json/narrow.ts';
+import { parseJson } from '../core/json/parse.ts';
 import { createSseParser, type SseEvent, SseEventTooLargeError } from '../core/sse.ts';
 import {
   parseEditUsage,

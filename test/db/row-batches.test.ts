@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { parseJsonOrThrow } from '../../src/core/json/parse.ts';
 import type { Queries } from '../../src/db/database.ts';
 import { type Column, queryInBatches, selectRows, toBatches } from '../../src/db/row-batches.ts';
 import { describeDatabases } from './databases.ts';
@@ -64,7 +65,7 @@ describeDatabases('sent rows', (database) => {
           `select id, name, encode(hash, 'hex') as hash, is_open as "isOpen", json from (${text}) as sent`,
           values,
         );
-        expect(stored).toEqual(rows.map((sent) => ({ ...sent, json: sent.json === null ? null : JSON.parse(sent.json) })));
+        expect(stored).toEqual(rows.map((sent) => ({ ...sent, json: sent.json === null ? null : parseJsonOrThrow(sent.json) })));
       }),
       { numRuns: 200 },
     );

@@ -8,7 +8,8 @@
  */
 import { readFile } from 'node:fs/promises';
 import proto from '@temporalio/proto';
-import { isObject, parseJson } from '../../src/core/json/narrow.ts';
+import { isObject } from '../../src/core/json/narrow.ts';
+import { parseJson } from '../../src/core/json/parse.ts';
 
 /** Parses an exported history. */
 export function parseHistory(text: string): proto.temporal.api.history.v1.History {

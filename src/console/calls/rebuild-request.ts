@@ -2,7 +2,8 @@
  * Rebuilds a request body from the stored text of a call, so that people can repeat the call. Leaves out attachments,
  * thinking and hosted tools, because they aren't stored completely.
  */
-import { asArray, asObject, parseJson } from '../../core/json/narrow.ts';
+import { asArray, asObject } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import type { CallExtra, CallText } from '../../memory/conversations/read-call-text.ts';
 import { shellQuote } from '../frame/values.ts';
 

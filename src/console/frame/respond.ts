@@ -3,6 +3,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Response } from 'express';
 import { GatewayError } from '../../core/errors.ts';
+import { parseJsonOrThrow } from '../../core/json/parse.ts';
 import { type Cookie, formatCookie, hostCookieName } from '../../http/cookies.ts';
 import { endWithLinger } from '../../http/lingering-close.ts';
 import { PlainTextError } from '../../http/plain-text-error.ts';
@@ -139,7 +140,7 @@ function takeNotice(response: Response, visit: Visit): Frame['notice'] {
   const text = takeSigned(response, visit, 'notice');
   const undo = takeSigned(response, visit, 'undo');
   if (text === null) return null;
-  return { text, tone: 'good', ...(undo !== null && { undo: JSON.parse(undo) as Undo }) };
+  return { text, tone: 'good', ...(undo !== null && { undo: parseJsonOrThrow(undo) as Undo }) };
 }
 
 function setSigned(response: Response, visit: Visit, purpose: 'notice' | 'undo', text: string): void {

@@ -5,7 +5,8 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { gatewayError } from '../../core/errors.ts';
-import { isObject, parseJson } from '../../core/json/narrow.ts';
+import { isObject } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import { notice } from './figures.ts';
 import { type Html, html } from './html.ts';
 import { formatSetting } from './values.ts';

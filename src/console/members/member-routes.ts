@@ -4,7 +4,7 @@
  * the person.
  */
 import { gatewayError } from '../../core/errors.ts';
-import { parseJson } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import type { Member } from '../../people/members.ts';
 import type { People } from '../../people/people.ts';
 import type { Role } from '../../people/person.ts';

@@ -1,5 +1,6 @@
 import { gatewayError } from '../../core/errors.ts';
-import { asArray, asObject, asString, isNestedDeeper, isObject, parseJson } from '../../core/json/narrow.ts';
+import { asArray, asObject, asString, isNestedDeeper, isObject } from '../../core/json/narrow.ts';
+import { parseJson, parseJsonOrThrow } from '../../core/json/parse.ts';
 import { isSubject } from '../../core/subject.ts';
 import type { PlaygroundPrompt, PlaygroundToolCall, PlaygroundTurn } from '../../pipeline/internal/playground-prompt.ts';
 
@@ -103,7 +104,7 @@ function parseSchema(text: string): object | null {
 function parseEntered(text: string, what: string): unknown {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseJsonOrThrow(text);
   } catch (cause) {
     throw gatewayError('bad_request', { message: `${what} must be JSON: ${cause instanceof Error ? cause.message : ''}`, cause });
   }

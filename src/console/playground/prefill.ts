@@ -1,5 +1,6 @@
 /** Fills the playground's form with a stored call, so that people can run it again and change it. */
-import { asObject, parseJson } from '../../core/json/narrow.ts';
+import { asObject } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import type { CallText } from '../../memory/conversations/read-call-text.ts';
 import type { PlaygroundToolCall, PlaygroundTurn } from '../../pipeline/internal/playground-prompt.ts';
 import type { CallDetail } from '../../usage/analytics/call-detail.ts';

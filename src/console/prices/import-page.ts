@@ -5,6 +5,7 @@
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { gatewayError } from '../../core/errors.ts';
 import { isObject, type JsonObject } from '../../core/json/narrow.ts';
+import { parseJsonOrThrow } from '../../core/json/parse.ts';
 import type { ImportReceipt } from '../../usage/prices/active-models.ts';
 import { defineAsset } from '../frame/assets.ts';
 import { badge, definitions, fillFields, notice, form as renderForm, section, table, textArea } from '../frame/components.ts';
@@ -153,7 +154,7 @@ function skippedTable({ skipped }: ConvertedPrices): Html | '' {
 /** Parses the rows that `previewPage` has put into the form. Throws `bad_request` if they're invalid. */
 export function parseRows(form: URLSearchParams): JsonObject {
   try {
-    const rows: unknown = JSON.parse(
+    const rows = parseJsonOrThrow(
       gunzipSync(Buffer.from(form.get('models') ?? '', 'base64url'), { maxOutputLength: maxRowBytes }).toString(),
     );
     if (isObject(rows)) return rows;

@@ -4,7 +4,8 @@
  * first sign-in and cached for an hour. If a token is signed with an unknown key, the signing keys are fetched again.
  */
 import * as client from 'openid-client';
-import { asString, isObject, parseJson } from '../../core/json/narrow.ts';
+import { asString, isObject } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import type { Clock } from '../../core/time.ts';
 import type { OidcIdentity } from '../../people/sign-in.ts';
 

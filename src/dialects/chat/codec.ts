@@ -1,7 +1,8 @@
 /** The codec for OpenAI chat completions (docs/vendors.md). */
 
 import type { AssistantTurn } from '../../core/call.ts';
-import { asArray, asObject, asString, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
+import { asArray, asObject, asString, isObject, type JsonObject } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import { type BodySpans, type Splice, scanMembers, setMember } from '../../core/json/spans.ts';
 import { type BillingReport, readBillingReport } from '../contract/billing-report.ts';
 import type { RequestSummary, ResponseSummary, RouteCodec, StreamReader } from '../contract/route-codec.ts';

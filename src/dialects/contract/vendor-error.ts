@@ -1,6 +1,7 @@
 /** Parses vendors' error bodies in all known formats (docs/vendors.md). */
 import { contextOverflowCode, type ErrorDetails, type VendorReport } from '../../core/errors.ts';
-import { asArray, asObject, asString, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
+import { asArray, asObject, asString, isObject, type JsonObject } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import { isContextOverflow, parseExceededWindow } from './context-overflow.ts';
 
 /**

@@ -1,6 +1,7 @@
 /** Serializes values that may be nested too deeply for the stack, and follows JSON text that arrives in pieces. */
 import { characters } from '../../core/json/characters.ts';
-import { isObject, parseJson } from '../../core/json/narrow.ts';
+import { isObject } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 
 const { backslash, closeBrace, closeBracket, openBrace, openBracket, quote } = characters;
 

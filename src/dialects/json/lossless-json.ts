@@ -7,6 +7,7 @@
  * preserved.
  */
 import type { JsonObject } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 
 export function isLosslessObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !JSON.isRawJSON(value);
@@ -32,5 +33,5 @@ export function omitNullish(members: JsonObject): JsonObject {
 
 /** Returns a copy with plain JavaScript numbers, for calculations. */
 export function toPlainNumbers(value: unknown): unknown {
-  return value === undefined ? undefined : JSON.parse(JSON.stringify(value));
+  return value === undefined ? undefined : parseJson(JSON.stringify(value));
 }

@@ -6,7 +6,8 @@
  * string in its place and parse the event again. If that only changes the text, it's safe to read every event that has
  * the same characters around the string.
  */
-import { asString, parseJson } from '../../core/json/narrow.ts';
+import { asString } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 
 interface RepeatedEventOptions {
   readonly member: string;

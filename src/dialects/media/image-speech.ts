@@ -4,7 +4,8 @@
  * docs/api/reference.md#images.
  */
 import { gatewayError } from '../../core/errors.ts';
-import { asString, parseJson } from '../../core/json/narrow.ts';
+import { asString } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import { type BodySpans, decodeString } from '../../core/json/spans.ts';
 import { type SupportedParam, supportedParams } from '../../core/supported-params.ts';
 import { parseLenientCount, parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';

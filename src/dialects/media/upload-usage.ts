@@ -2,7 +2,8 @@
  * Reads the usage that a vendor bills for a transcription or an image edit, from a plain or a streamed response
  * (docs/vendors.md).
  */
-import { asArray, asCount, asObject, asString, isObject, parseJson } from '../../core/json/narrow.ts';
+import { asArray, asCount, asObject, asString, isObject } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import type { Tokens, Units } from '../../core/pricing.ts';
 import type { SseEvent } from '../../core/sse.ts';
 import { parseResponsesUsage } from '../contract/token-usage.ts';

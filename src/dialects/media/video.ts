@@ -4,7 +4,8 @@
  * parameters that a model doesn't support. The JSON text of their values doesn't change.
  */
 import { gatewayError } from '../../core/errors.ts';
-import { asString, isObject, parseJson } from '../../core/json/narrow.ts';
+import { asString, isObject } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import type { BodySpans } from '../../core/json/spans.ts';
 import { rejectDuplicateKeys } from '../json/body-members.ts';
 import { toRuleText } from './image-speech.ts';

@@ -1,6 +1,7 @@
 /** The codec for Anthropic messages (docs/vendors.md). */
 
-import { asCount, asObject, asString, isObject, parseJson } from '../../core/json/narrow.ts';
+import { asCount, asObject, asString, isObject } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import { type BodySpans, setMember } from '../../core/json/spans.ts';
 import type { Tokens } from '../../core/pricing.ts';
 import { formatEvent } from '../../core/sse.ts';

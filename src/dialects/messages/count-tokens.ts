@@ -1,5 +1,6 @@
 /** The codec for `POST /messages/count_tokens`. The result is an estimate if a vendor doesn't have this route. */
-import { asCount, asObject, asString, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
+import { asCount, asObject, asString, isObject, type JsonObject } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import type { BodySpans } from '../../core/json/spans.ts';
 import { noTokens } from '../../core/pricing.ts';
 import type { RequestSummary, ResponseSummary, RouteCodec } from '../contract/route-codec.ts';

@@ -5,7 +5,8 @@
 import type { TextRoute } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { characters } from '../../core/json/characters.ts';
-import { asCount, asObject, isObject, parseJson } from '../../core/json/narrow.ts';
+import { asCount, asObject, isObject } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import { type BodySpans, type Splice, setMember } from '../../core/json/spans.ts';
 import { skipSpace } from '../../core/json/syntax.ts';
 import { noTokens } from '../../core/pricing.ts';

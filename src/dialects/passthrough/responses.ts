@@ -1,7 +1,8 @@
 /** The codec for OpenAI responses (docs/vendors.md). Used for vendors that have this route themselves. */
 
 import type { AssistantTurn } from '../../core/call.ts';
-import { asArray, asObject, asString, isObject, parseJson } from '../../core/json/narrow.ts';
+import { asArray, asObject, asString, isObject } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import { type BodySpans, cutElements, decodeString, type Span, type Splice, scanElements, scanMembers } from '../../core/json/spans.ts';
 import type { Tokens } from '../../core/pricing.ts';
 import { formatEvent } from '../../core/sse.ts';

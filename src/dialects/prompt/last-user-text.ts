@@ -3,7 +3,7 @@
  * bodies, and not for every call.
  */
 import type { Dialect } from '../../core/call.ts';
-import { parseJson } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import type { BodySpans } from '../../core/json/spans.ts';
 import { parsePrompt } from './prompt.ts';
 

@@ -4,7 +4,7 @@
  * position and don't parse anything but individual user messages.
  */
 import type { Dialect } from '../../core/call.ts';
-import { parseJson } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import { type BodySpans, decodeString, type Span, type Splice, scanElements, scanMembers, setMember } from '../../core/json/spans.ts';
 import { parsePrompt } from './prompt.ts';
 

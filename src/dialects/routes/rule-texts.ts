@@ -6,7 +6,8 @@
  * them and only if the value has the right form. If we were less strict, a caller could hide text in them.
  */
 import type { TextRoute } from '../../core/call.ts';
-import { asObject, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
+import { asObject, isObject, type JsonObject } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import { factsOf } from '../json/body-facts.ts';
 import { rejectBody } from '../json/body-members.ts';
 import { scanTokens } from '../json/scan-tokens.ts';

@@ -3,7 +3,8 @@
  * with the same position are joined, so that text is checked as a whole even if it's split across deltas.
  */
 import type { TextRoute } from '../../core/call.ts';
-import { asArray, asObject, parseJson } from '../../core/json/narrow.ts';
+import { asArray, asObject } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import type { SseEvent } from '../../core/sse.ts';
 import { appendBounded } from '../json/bounded-text.ts';
 import { extractResponseTexts } from './rule-texts.ts';

@@ -1,4 +1,5 @@
-import { asArray, asCount, asObject, asString, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
+import { asArray, asCount, asObject, asString, isObject, type JsonObject } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import type { Tokens } from '../../core/pricing.ts';
 import { parseChatUsage } from '../contract/token-usage.ts';
 import { unnamedProblem, type VendorEvent } from './stream.ts';

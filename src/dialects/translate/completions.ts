@@ -2,7 +2,8 @@
  * Translates OpenAI's legacy completions to chat completions and back. The prompt becomes the user's message, and all
  * fields that exist in both formats are forwarded. If chat can't express something, the request is rejected.
  */
-import { asArray, asObject, asString, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
+import { asArray, asObject, asString, isObject, type JsonObject } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import { createSseParser, formatEvent, type SseEvent } from '../../core/sse.ts';
 import { rejectBody, rejectDuplicateKeys, scanJson } from '../json/body-members.ts';
 import { asNumber, isLosslessObject, omitNullish } from '../json/lossless-json.ts';

@@ -1,4 +1,5 @@
-import { asCount, asObject, asString, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
+import { asCount, asObject, asString, isObject, type JsonObject } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import type { Tokens } from '../../core/pricing.ts';
 import { parseMessagesUsage } from '../contract/token-usage.ts';
 import { unnamedProblem, type VendorEvent } from './stream.ts';

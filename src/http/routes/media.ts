@@ -4,7 +4,7 @@
  */
 import type { ServerResponse } from 'node:http';
 import type { MediaCall } from '../../core/call.ts';
-import { parseJson } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import { scanJson } from '../../dialects/json/body-members.ts';
 import {
   assertImageModel,

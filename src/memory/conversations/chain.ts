@@ -6,6 +6,7 @@
  * encoding unambiguous.
  */
 import { hash as digest } from 'node:crypto';
+import { parseJsonOrThrow } from '../../core/json/parse.ts';
 import type { NormalMessage, PromptExtra } from '../../dialects/prompt/prompt.ts';
 
 /** A SHA-256 as 64 hexadecimal digits. A string works as a map key and is cheaper than a Buffer. */
@@ -220,7 +221,7 @@ function normalizeArguments(text: string): string {
   const trimmed = text.trim();
   if (trimmed === '') return '{}';
   try {
-    return JSON.stringify(JSON.parse(trimmed));
+    return JSON.stringify(parseJsonOrThrow(trimmed));
   } catch {
     return trimmed; // Models sometimes write tool arguments that aren't valid JSON, so fall back to the text.
   }

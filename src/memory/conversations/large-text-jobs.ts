@@ -1,7 +1,7 @@
 /** Jobs for the low-priority thread that read large prompts. */
 import { isPromptRoute, type PromptRoute } from '../../core/call.ts';
 import { type ErrorCode, GatewayError } from '../../core/errors.ts';
-import { parseJson } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import type { BodySpans } from '../../core/json/spans.ts';
 import type { BodyFacts } from '../../dialects/json/body-facts.ts';
 import { type BodyUse, inspectBody } from '../../dialects/routes/inspect-body.ts';

@@ -1,7 +1,7 @@
 /** Finds the pieces of a prompt (its tools, system prompt and messages) in the bytes of a request. */
 import type { PromptRoute } from '../../core/call.ts';
 import { characters } from '../../core/json/characters.ts';
-import { parseJson } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import { decodeString, type Span, scanElements, scanMembers } from '../../core/json/spans.ts';
 import { kindAt, skipSpace, skipString, skipValue } from '../../core/json/syntax.ts';
 import { knownRegionsOf } from '../../dialects/json/known-regions.ts';

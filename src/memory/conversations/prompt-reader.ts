@@ -9,7 +9,7 @@
  */
 import { LRUCache } from 'lru-cache';
 import type { AssistantTurn, PromptRoute } from '../../core/call.ts';
-import { parseJson } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import { JsonSyntaxError } from '../../core/json/syntax.ts';
 import { largeBytes } from '../../core/low-priority-thread.ts';
 import { joinItems, type Step } from '../../dialects/prompt/prompt.ts';

@@ -3,7 +3,8 @@
  * queries use primary keys.
  */
 
-import { asObject, parseJson } from '../../core/json/narrow.ts';
+import { asObject } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import type { Queries } from '../../db/database.ts';
 import type { NormalMessage } from '../../dialects/prompt/prompt.ts';
 import type { PartContent } from '../records/conversation-messages.ts';

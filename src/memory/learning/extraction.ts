@@ -6,7 +6,8 @@
  * injection detector matches.
  */
 import { limitMarks } from '../../core/combining-marks.ts';
-import { asArray, asString, isObject, parseJson } from '../../core/json/narrow.ts';
+import { asArray, asString, isObject } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import { toPostgresText } from '../../core/postgres-text.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
 import { findInjection } from '../../guardrails/injection.ts';

@@ -9,7 +9,8 @@
 
 import { z } from 'zod';
 import { formatIssues } from '../../core/error-messages.ts';
-import { isObject, parseJson } from '../../core/json/narrow.ts';
+import { isObject } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import { parseWithIssues } from '../../core/parse-or-bad-request.ts';
 import { importance, itemText, optional, optionalSubject as subject } from '../items/item-schemas.ts';
 import { itemKinds } from '../records/item-record.ts';

@@ -1,4 +1,5 @@
 /** Writes records as JSON Lines in pieces, so that other calls never have to wait for more than one piece. */
+import { parseJsonOrThrow } from '../../core/json/parse.ts';
 import { takeTurn } from '../../core/turns.ts';
 
 /** The length of a piece in characters. Writing a piece of this size takes about a millisecond. */
@@ -16,7 +17,7 @@ export class FormattedJson {
   }
 
   toJSON(): unknown {
-    return JSON.parse(this.json);
+    return parseJsonOrThrow(this.json);
   }
 }
 

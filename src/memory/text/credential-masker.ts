@@ -6,6 +6,7 @@
  * avoid doing that again for a repeated history, we cache the SHA-256 of long texts without credentials.
  */
 import { hash } from 'node:crypto';
+import { parseJsonOrThrow } from '../../core/json/parse.ts';
 import { createLruCache } from '../../core/lru-cache.ts';
 import type { NormalMessage, PromptExtra } from '../../dialects/prompt/prompt.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
@@ -58,7 +59,7 @@ export function createCredentialMasker(mask: (text: string) => string = maskCred
 
 function compactJson(text: string): string | null {
   try {
-    return JSON.stringify(JSON.parse(text));
+    return JSON.stringify(parseJsonOrThrow(text));
   } catch {
     return null; // models sometimes write invalid JSON
   }

@@ -6,7 +6,7 @@
  */
 import type { Call, Route } from '../../core/call.ts';
 import { GatewayError, gatewayError, VendorError } from '../../core/errors.ts';
-import { parseJson } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import type { Refusal } from '../../core/refusal.ts';
 import { createSseParser } from '../../core/sse.ts';
 import { extractResponseTexts, readRequestTexts } from '../../dialects/routes/rule-texts.ts';

@@ -1,7 +1,8 @@
 /** Estimates the usage if the vendor didn't report it, based on what we sent. */
 import type { Call, Outcome } from '../../core/call.ts';
 import { tokenCost } from '../../core/cost.ts';
-import { asArray, asObject, parseJson } from '../../core/json/narrow.ts';
+import { asArray, asObject } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import { noTokens, type Price, type Tokens } from '../../core/pricing.ts';
 import { estimateDocumentTokens, estimateTokens, tokensPerImage } from '../../dialects/contract/token-usage.ts';
 import { measureInput } from '../../dialects/routes/input-size.ts';

@@ -1,7 +1,7 @@
 /** Decides which of the caller's headers a vendor gets. */
 import type { Call, TextRoute } from '../../core/call.ts';
 import type { Candidate } from '../../core/candidate.ts';
-import { parseJson } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import type { BetaFlags, RequestFormat } from '../../core/request-format.ts';
 import { createChanges, type RequestChanges } from '../../dialects/translate/request-changes.ts';
 

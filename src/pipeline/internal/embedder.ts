@@ -9,7 +9,8 @@
 import { type Caller, memoryApplication } from '../../core/call.ts';
 import { GatewayError, gatewayError } from '../../core/errors.ts';
 import { newId } from '../../core/ids.ts';
-import { asArray, asObject, isObject, parseJson } from '../../core/json/narrow.ts';
+import { asArray, asObject, isObject } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import { findLocalModel, type LocalModel } from '../../core/local-model.ts';
 import type { Clock } from '../../core/time.ts';
 import { toUnitVector } from '../../memory/text/vectors.ts';

@@ -4,7 +4,8 @@
  * application apply. Memory never learns from these calls, but they can recall memories.
  */
 import { noCorrelation, playgroundApplication } from '../../core/call.ts';
-import { asArray, asObject, asString, parseJson } from '../../core/json/narrow.ts';
+import { asArray, asObject, asString } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import { createSseParser } from '../../core/sse.ts';
 import type { Clock } from '../../core/time.ts';
 import { createToolCallReader } from '../../dialects/chat/tool-calls.ts';

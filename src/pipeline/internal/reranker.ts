@@ -5,7 +5,8 @@
 import { type Caller, memoryApplication } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { newId } from '../../core/ids.ts';
-import { asArray, asObject, isObject, parseJson } from '../../core/json/narrow.ts';
+import { asArray, asObject, isObject } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Catalog } from '../../routing/catalog.ts';
 import type { HandleCall } from '../call/handle-call.ts';

@@ -8,7 +8,7 @@ import { readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { errorCode } from '../../core/error-messages.ts';
-import { parseJson } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 
 const recordSchema = z.object({
   pid: z.number(),

@@ -10,7 +10,8 @@
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 import type { Payload, PayloadCodec } from '@temporalio/common';
-import { asObject, isObject, parseJson } from '../../core/json/narrow.ts';
+import { asObject, isObject } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import { isPublic } from './payloads.ts';
 
 const cipherName = 'aes-256-gcm';

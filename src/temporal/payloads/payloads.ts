@@ -17,7 +17,8 @@
  */
 import type { Payload, PayloadCodec } from '@temporalio/common';
 import { isNote } from '../../../workflows/notes.ts';
-import { isObject, parseJson } from '../../core/json/narrow.ts';
+import { isObject } from '../../core/json/narrow.ts';
+import { parseJson } from '../../core/json/parse.ts';
 import { failureMark } from './failure-converter.ts';
 import { isSystemQueryResult, isWorkflowMetadata } from './system-queries.ts';
 

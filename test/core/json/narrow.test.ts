@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { asArray, asCount, asObject, asString, isObject, parseJson } from '../../../src/core/json/narrow.ts';
+import { asArray, asCount, asObject, asString, isObject } from '../../../src/core/json/narrow.ts';
+import { parseJson } from '../../../src/core/json/parse.ts';
 
 const list = [1];
 const object = { a: 1 };

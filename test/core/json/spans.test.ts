@@ -1,5 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { asObject } from '../../../src/core/json/narrow.ts';
+import { parseJsonOrThrow } from '../../../src/core/json/parse.ts';
 import type { BodySpans } from '../../../src/core/json/spans.ts';
 import { decodeString, scanMembers, scanObject, setMember, splice } from '../../../src/core/json/spans.ts';
 import { JsonSyntaxError } from '../../../src/core/json/syntax.ts';
@@ -7,7 +9,7 @@ import { keyText, objectText, objectWith, valueText } from './json-texts.ts';
 
 function parsedAsObject(text: string): Record<string, unknown> | null {
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = parseJsonOrThrow(text);
     return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : null;
   } catch {
     return null;
@@ -25,7 +27,7 @@ function scanned(bytes: Buffer): BodySpans | null {
 
 /** Returns the object that the spans describe, as `JSON.parse` would return it. */
 function readBack(bytes: Buffer, spans: BodySpans): [string, unknown][] {
-  return [...spans.members.values()].map(({ key, value }) => [key, JSON.parse(bytes.toString('utf8', value.start, value.end))]);
+  return [...spans.members.values()].map(({ key, value }) => [key, parseJsonOrThrow(bytes.toString('utf8', value.start, value.end))]);
 }
 
 function kindOfValue(value: unknown): string {
@@ -40,10 +42,10 @@ describe('scanObject', () => {
         const bytes = Buffer.from(text);
         const spans = scanObject(bytes);
         const members = readBack(bytes, spans);
-        const expected = Object.entries(JSON.parse(text));
+        const expected = Object.entries(asObject(parseJsonOrThrow(text)));
         expect(new Map(members)).toEqual(new Map(expected));
         for (const { key, kind, value } of spans.members.values()) {
-          expect(kind).toBe(kindOfValue(JSON.parse(bytes.toString('utf8', value.start, value.end))));
+          expect(kind).toBe(kindOfValue(parseJsonOrThrow(bytes.toString('utf8', value.start, value.end))));
           expect(bytes.toString('utf8', value.start, value.end).trim()).toHaveLength(bytes.toString('utf8', value.start, value.end).length);
           if (kind === 'string') expect(decodeString(bytes, value)).toBe(new Map(members).get(key));
         }
@@ -174,7 +176,7 @@ describe('scanObject', () => {
         const bytes = Buffer.from(`{${first}:${one},"other":1,${second}:${two}}`);
         const spans = scanObject(bytes);
         expect([...spans.repeated]).toEqual(['model']);
-        expect(Object.fromEntries(readBack(bytes, spans))).toEqual(JSON.parse(bytes.toString()));
+        expect(Object.fromEntries(readBack(bytes, spans))).toEqual(parseJsonOrThrow(bytes.toString()));
       }),
     );
   });
@@ -217,7 +219,7 @@ describe('splice and setMember', () => {
         const made = splice(bytes, [setMember(spans, 'model', json)]);
         expect(made.subarray(0, old.start)).toEqual(bytes.subarray(0, old.start));
         expect(made.subarray(old.start + Buffer.byteLength(json))).toEqual(bytes.subarray(old.end));
-        expect(JSON.parse(made.toString())).toEqual({ ...JSON.parse(text), model: JSON.parse(json) });
+        expect(parseJsonOrThrow(made.toString())).toEqual({ ...asObject(parseJsonOrThrow(text)), model: parseJsonOrThrow(json) });
       }),
       { numRuns: 300 },
     );
@@ -233,7 +235,7 @@ describe('splice and setMember', () => {
         const made = splice(bytes, [change]);
         expect(made.subarray(0, change.span.start)).toEqual(bytes.subarray(0, change.span.start));
         expect(made.subarray(change.span.start + Buffer.byteLength(change.replacement))).toEqual(bytes.subarray(change.span.end));
-        expect(JSON.parse(made.toString())).toEqual({ ...JSON.parse(text), model: JSON.parse(json) });
+        expect(parseJsonOrThrow(made.toString())).toEqual({ ...asObject(parseJsonOrThrow(text)), model: parseJsonOrThrow(json) });
       }),
       { numRuns: 300 },
     );

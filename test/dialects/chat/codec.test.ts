@@ -1,5 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { asObject } from '../../../src/core/json/narrow.ts';
+import { parseJsonOrThrow } from '../../../src/core/json/parse.ts';
 import { scanObject, splice } from '../../../src/core/json/spans.ts';
 import { noTokens } from '../../../src/core/pricing.ts';
 import { chat } from '../../../src/dialects/chat/codec.ts';
@@ -154,13 +156,13 @@ describe('spliceForVendor', () => {
         const splices = chat.patchForVendor(bytes, scanObject(bytes), 'vendor/model', stream);
         const sent = splice(bytes, splices);
 
-        const asked: Record<string, unknown> = JSON.parse(text);
+        const asked = asObject(parseJsonOrThrow(text));
         const known = asked['stream_options'];
         const expected: Record<string, unknown> = { ...asked, model: 'vendor/model' };
         if (stream && (known === undefined || known === null)) expected['stream_options'] = { include_usage: true };
         else if (stream && typeof known === 'object' && !Array.isArray(known))
           expected['stream_options'] = { ...known, include_usage: true };
-        expect(JSON.parse(sent.toString())).toEqual(expected);
+        expect(parseJsonOrThrow(sent.toString())).toEqual(expected);
 
         let at = 0;
         let from = 0;

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { Dialect } from '../../../src/core/call.ts';
+import { parseJsonOrThrow } from '../../../src/core/json/parse.ts';
 import { scanObject, splice } from '../../../src/core/json/spans.ts';
 import { findRecallInsertion } from '../../../src/dialects/prompt/recall-insertion.ts';
 import { wrapRecalled } from '../../../src/dialects/prompt/recalled-block.ts';
@@ -152,13 +153,13 @@ test('inserting recalled memories leaves all other bytes unchanged', () => {
   fc.assert(
     fc.property(bodies, fc.constantFrom<Dialect>('chat', 'messages'), (before, dialect) => {
       const after = insert(dialect, before);
-      const old = JSON.parse(before) as { messages: { role: string }[]; system?: unknown };
+      const old = parseJsonOrThrow(before) as { messages: { role: string }[]; system?: unknown };
       if (!old.messages.some(({ role }) => role === 'user')) {
         expect(after).toBeNull();
         return;
       }
       const text = after?.text ?? '';
-      const changed = JSON.parse(text) as { messages: { role: string; content: unknown }[]; system?: unknown };
+      const changed = parseJsonOrThrow(text) as { messages: { role: string; content: unknown }[]; system?: unknown };
       if (dialect === 'chat') {
         const place = old.messages.findIndex(({ role }) => role !== 'system' && role !== 'developer');
         expect(changed.messages.toSpliced(place, 1)).toEqual(old.messages);

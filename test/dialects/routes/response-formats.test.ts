@@ -5,6 +5,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { Dialect } from '../../../src/core/call.ts';
+import { parseJsonOrThrow } from '../../../src/core/json/parse.ts';
 import { jsonToStream, streamToJson } from '../../../src/dialects/routes/response-formats.ts';
 import { responseToChat } from '../../../src/dialects/translate/messages-to-chat.ts';
 import { streamOf as eventsOf } from '../events.ts';
@@ -16,7 +17,7 @@ const whole = said.map((answer) => ({ ...answer, hasToolIds: true, hasUsage: tru
 
 function plain(dialect: Dialect, stream: string): unknown {
   const text = streamToJson(dialect, Buffer.from(stream));
-  return text === null ? null : JSON.parse(text);
+  return text === null ? null : parseJsonOrThrow(text);
 }
 
 function stream(dialect: Dialect, answer: unknown): string | null {
@@ -92,7 +93,7 @@ describe('chat', () => {
     expect(events).toContain('"created":1.0,');
     expect(events).toContain('{"seed":12345678901234567890}');
     expect(events).toContain('"usage":{"prompt_tokens":1e2}}\n\ndata: [DONE]\n\n');
-    expect(plain('chat', events)).toEqual(JSON.parse(text));
+    expect(plain('chat', events)).toEqual(parseJsonOrThrow(text));
   });
 
   test('splits a long text into stream chunks, but never within a character', async () => {
@@ -190,7 +191,7 @@ describe('messages', () => {
     ],"stop_reason":"stop_sequence","stop_sequence":"END","usage":{"input_tokens":1,"output_tokens":2,"service_tier":"standard"},"container":{"id":"k"}}`;
     const events = stream('messages', text) ?? '';
     expect(events).toContain('\\"n\\":1.50');
-    expect(plain('messages', events)).toEqual(JSON.parse(text));
+    expect(plain('messages', events)).toEqual(parseJsonOrThrow(text));
   });
 
   const message = {

@@ -105,3 +105,13 @@ test('content rules ignore identifiers, binary content and names defined by the 
   };
   expect(extractRequestTexts(body)).toEqual([]);
 });
+
+test("content rules see an escaped key even if another request's key looks like it to V8", () => {
+  const read = (text: string): readonly string[] => readRequestTexts(Buffer.from(text));
+  expect(read('{"model":"m","messages":[],"metadata":{"ticket_title":1,"secret w\\\\u0":1}}')).toContain('secret w\\u0');
+  expect(read('{"model":"m","messages":[],"metadata":{"ticket_title":1,"secret w\\u006frd":1}}')).toContain('secret word');
+  // Both keys have the same beginning in the text, but they aren't duplicates.
+  expect(read('{"model":"m","messages":[],"metadata":{"ticket_title":1,"secret w\\\\u0":1,"secret w\\u006frd":1}}')).toContain(
+    'secret word',
+  );
+});

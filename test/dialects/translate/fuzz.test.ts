@@ -2,6 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { JsonObject } from '../../../src/core/json/narrow.ts';
+import { parseJsonOrThrow } from '../../../src/core/json/parse.ts';
 import { UntranslatableError } from '../../../src/dialects/contract/untranslatable.ts';
 import { asLosslessObject } from '../../../src/dialects/json/lossless-json.ts';
 import { parseLossless } from '../../../src/dialects/json/parse-lossless.ts';
@@ -127,8 +128,8 @@ function damaged(value: unknown): fc.Arbitrary<string> {
   return fc.array(damage, { minLength: 1, maxLength: 3 }).map((damages) => {
     let text = JSON.stringify(value);
     for (const [place, replacement] of damages) {
-      const count = countMembers(JSON.parse(text));
-      text = replaceMember(JSON.parse(text), place % Math.max(1, count), replacement);
+      const count = countMembers(parseJsonOrThrow(text));
+      text = replaceMember(parseJsonOrThrow(text), place % Math.max(1, count), replacement);
     }
     return text;
   });
@@ -167,7 +168,7 @@ function translatesOrRefuses(translate: () => JsonObject | null): void {
     expect(error).toBeInstanceOf(UntranslatableError);
     return;
   }
-  expect(JSON.parse(JSON.stringify(result))).toEqual(result === null ? null : expect.any(Object));
+  expect(parseJsonOrThrow(JSON.stringify(result))).toEqual(result === null ? null : expect.any(Object));
 }
 
 /** Tries a quarter of the cases, unless all of them are requested. The seed is different in each run. */
@@ -230,7 +231,7 @@ describe('the translator with damaged input', () => {
       const damagedDatas = (stream: string): fc.Arbitrary<string[]> =>
         fc.tuple(
           ...datasOf(stream).map((data) =>
-            data === '[DONE]' ? fc.constant(data) : fc.oneof(fc.constant(data), damaged(JSON.parse(data))),
+            data === '[DONE]' ? fc.constant(data) : fc.oneof(fc.constant(data), damaged(parseJsonOrThrow(data))),
           ),
         );
       return fc.tuple(damagedDatas(chatStream(answer)), damagedDatas(messagesStream(answer)));

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { parseJsonOrThrow } from '../../../src/core/json/parse.ts';
 import { createObjectText } from '../../../src/dialects/json/json-text.ts';
 import { asLosslessObject, asNumber, isLosslessObject, omitNullish } from '../../../src/dialects/json/lossless-json.ts';
 import { parseLossless } from '../../../src/dialects/json/parse-lossless.ts';
@@ -7,7 +8,7 @@ import { objectText, valueText } from '../../core/json/json-texts.ts';
 
 function parsed(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJsonOrThrow(text);
   } catch {
     return undefined;
   }
@@ -62,7 +63,7 @@ describe('parseLossless', () => {
     fc.assert(
       fc.property(valueText, (text) => {
         const written = JSON.stringify(parseLossless(text));
-        expect(JSON.parse(written)).toEqual(JSON.parse(text));
+        expect(parseJsonOrThrow(written)).toEqual(parseJsonOrThrow(text));
         expect(JSON.stringify(parseLossless(written))).toBe(written);
       }),
     );
@@ -82,7 +83,7 @@ describe('parseLossless', () => {
       fc.property(broken, (text) => {
         const expected = parsed(text);
         const read = parseLossless(text);
-        expect(read === undefined ? undefined : JSON.parse(JSON.stringify(read))).toEqual(expected);
+        expect(read === undefined ? undefined : parseJsonOrThrow(JSON.stringify(read))).toEqual(expected);
       }),
       { numRuns: 2_000 },
     );
@@ -121,7 +122,7 @@ describe('parseLossless', () => {
   test.each(['"\\\\"', '"a\\"b"', '"\\\\\\""', '"\\u00e9\\ud83d\\ude00"', '"é😀"', '{"\\u0061":1,"a":2}', ' [ 1 , { } ] \n'])(
     'reads %s like JSON.parse',
     (text) => {
-      expect(parseLossless(text)).toEqual(JSON.parse(text));
+      expect(parseLossless(text)).toEqual(parseJsonOrThrow(text));
     },
   );
 

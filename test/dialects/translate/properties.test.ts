@@ -2,6 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { asArray, asObject, asString, isObject } from '../../../src/core/json/narrow.ts';
+import { parseJsonOrThrow } from '../../../src/core/json/parse.ts';
 import type { Tokens } from '../../../src/core/pricing.ts';
 import { parseChatUsage, parseMessagesUsage } from '../../../src/dialects/contract/token-usage.ts';
 import { asLosslessObject as losslessObjectOf } from '../../../src/dialects/json/lossless-json.ts';
@@ -275,7 +276,7 @@ describe('a request translated to the other dialect and back', () => {
     const add = (speaker: string, text: string): void => {
       if (text.trim() === '') return;
       const last = lines.length - 1;
-      if (speaker === 'assistant' && spoken) lines[last] = JSON.stringify(JSON.parse(lines[last] ?? '""') + text);
+      if (speaker === 'assistant' && spoken) lines[last] = JSON.stringify(parseJsonOrThrow(lines[last] ?? '""') + text);
       else lines.push(JSON.stringify(`${speaker}: ${text}`));
       spoken = speaker === 'assistant';
     };

@@ -3,6 +3,7 @@
  * random chunks.
  */
 import fc from 'fast-check';
+import { parseJsonOrThrow } from '../../../src/core/json/parse.ts';
 import type { Tokens } from '../../../src/core/pricing.ts';
 import { streamOf } from '../events.ts';
 
@@ -31,7 +32,7 @@ export interface Said {
 
 const count = fc.nat(100_000);
 const name = fc.stringMatching(/^[a-z_]{1,12}$/);
-const jsonValue = fc.jsonValue({ maxDepth: 2 }).map((value) => JSON.parse(JSON.stringify(value)));
+const jsonValue = fc.jsonValue({ maxDepth: 2 }).map((value) => parseJsonOrThrow(JSON.stringify(value)));
 
 export const said: fc.Arbitrary<Said> = fc.record({
   id: fc.stringMatching(/^[a-z0-9]{8}$/),

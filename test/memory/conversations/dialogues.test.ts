@@ -6,6 +6,7 @@ import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { SettledCall } from '../../../src/core/call.ts';
 import { newId } from '../../../src/core/ids.ts';
+import { parseJsonOrThrow } from '../../../src/core/json/parse.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import { isExhaustive } from '../../support/exhaustive.ts';
 import { createProject, listConversations, record, settledCall } from '../calls.ts';
@@ -107,7 +108,12 @@ const repeat: Record<Route, (answer: string, toolCalls: ToolCalls) => unknown[]>
       role: 'assistant',
       content: [
         ...(answer === '' ? [] : [{ type: 'text', text: answer }]),
-        ...toolCalls.map((call, index) => ({ type: 'tool_use', id: `c${index}`, name: call.name, input: JSON.parse(call.arguments) })),
+        ...toolCalls.map((call, index) => ({
+          type: 'tool_use',
+          id: `c${index}`,
+          name: call.name,
+          input: parseJsonOrThrow(call.arguments),
+        })),
       ],
     },
     ...(toolCalls.length > 0

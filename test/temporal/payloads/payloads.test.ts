@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { defaultPayloadConverter, type Payload } from '@temporalio/common';
 import fc from 'fast-check';
+import { parseJsonOrThrow } from '../../../src/core/json/parse.ts';
 import { checkPayload, createPayloadCodec, PayloadRejectedError } from '../../../src/temporal/payloads/payloads.ts';
 
 const codec = createPayloadCodec();
@@ -96,7 +97,7 @@ describe('payloads that may go to Temporal', () => {
   });
 
   test('finds text even in a deeply nested payload', () => {
-    const deep = (leaf: string): unknown => JSON.parse(`${'['.repeat(1_000)}"${leaf}"${']'.repeat(1_000)}`);
+    const deep = (leaf: string): unknown => parseJsonOrThrow(`${'['.repeat(1_000)}"${leaf}"${']'.repeat(1_000)}`);
     checkPayload(deep('id'));
     expect(() => checkPayload(deep('two terms'))).toThrow(PayloadRejectedError);
   });

@@ -6,6 +6,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import OpenAI from 'openai';
 import { asArray, asObject, asString, type JsonObject } from '../../../../src/core/json/narrow.ts';
+import { parseJsonOrThrow } from '../../../../src/core/json/parse.ts';
 import { createSseParser } from '../../../../src/core/sse.ts';
 import { parseResponsesUsage } from '../../../../src/dialects/contract/token-usage.ts';
 import { asLosslessObject } from '../../../../src/dialects/json/lossless-json.ts';
@@ -50,7 +51,7 @@ describe.each(['chat', 'messages'] as const)('a responses stream from a %s vendo
     await fc.assert(
       fc.asyncProperty(said, async (content) => {
         const streamed = await readStream(translateStream(create(), stream(content)));
-        expect(streamed).toEqual(JSON.parse(JSON.stringify(toResponse(answer(content)))));
+        expect(streamed).toEqual(parseJsonOrThrow(JSON.stringify(toResponse(answer(content)))));
       }),
     );
   });
@@ -82,9 +83,9 @@ describe.each(['chat', 'messages'] as const)('a responses stream from a %s vendo
         const texts = items.filter(({ type }) => type === 'message').flatMap(({ content: parts }) => asArray(parts).map(asObject));
         expect(texts.map(({ text }) => text).join('')).toBe(content.text);
         const calls = items.filter(({ type }) => type === 'function_call');
-        expect(calls.map((call) => ({ id: call.call_id, name: call.name, arguments: JSON.parse(asString(call.arguments) ?? '') }))).toEqual(
-          content.tools,
-        );
+        expect(
+          calls.map((call) => ({ id: call.call_id, name: call.name, arguments: parseJsonOrThrow(asString(call.arguments) ?? '') })),
+        ).toEqual(content.tools);
         const thoughts = items.filter(({ type }) => type === 'reasoning').flatMap(({ summary }) => asArray(summary).map(asObject));
         expect(thoughts.map(({ text }) => text).join('')).toBe(content.thinking);
         expect(response).toMatchObject({
@@ -254,7 +255,7 @@ async function readStream(text: string): Promise<unknown> {
     ...response
   } = await client.responses.stream({ model: 'm', input: 'Hi' }).finalResponse();
   const withoutParsed = (key: string, value: unknown): unknown => (key === 'parsed' || key === 'parsed_arguments' ? undefined : value);
-  return JSON.parse(JSON.stringify(response, withoutParsed));
+  return parseJsonOrThrow(JSON.stringify(response, withoutParsed));
 }
 
 function eventsOf(text: string): JsonObject[] {
@@ -262,7 +263,7 @@ function eventsOf(text: string): JsonObject[] {
     .push(Buffer.from(text))
     .events.filter(({ data }) => data !== '')
     .map(({ name, data }) => {
-      const event = asObject(JSON.parse(data));
+      const event = asObject(parseJsonOrThrow(data));
       expect(event.type).toBe(name);
       return event;
     });
