@@ -15,7 +15,7 @@ export interface CleanupActivityDeps {
 export interface CleanupStep {
   /** Workflow histories refer to the step by this name, so don't rename it. */
   readonly name: string;
-  /** Processes one batch and returns its number of rows, or 0 if nothing is left to do. */
+  /** Processes one batch and returns its number of rows, or 0 if there was nothing to process. */
   run(signal: AbortSignal): Promise<number>;
 }
 

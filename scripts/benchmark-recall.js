@@ -100,7 +100,7 @@ async function withGateway(work) {
 async function prepare({ databaseUrl, client, gateway }) {
   const { sample } = await prepareSample({ client, url: gateway.url });
   const projectId = String(sample['projectId']);
-  // Preparing the sample erases a subject, which also affects the word statistics. Count the words again.
+  // `prepareSample` erases a subject, which also affects the word statistics, so count the words again.
   const database = openServerDatabase({ connectionString: databaseUrl, statementTimeoutMs: 0 });
   await refreshWordStatistics(database, projectId, Date.now());
   await database.close();

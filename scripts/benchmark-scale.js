@@ -164,7 +164,7 @@ async function send(url, { method = 'GET', path, auth, body, headers = {} }, { k
 }
 
 /**
- * The service also sends statements without any requests. Waits for a while, and returns those that were sent.
+ * Waits for a while, and returns the statements that the service sends on its own, i.e. without any requests.
  * @param {string} statementsFile
  */
 async function idleStatements(statementsFile) {

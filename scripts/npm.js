@@ -10,7 +10,7 @@ export class BootstrapError extends Error {}
 
 /** @param {string} text */
 export function say(text) {
-  // Print to standard error, because `gateway … | jq` shouldn't see this.
+  // Print to standard error, so that this isn't part of the output in a pipe such as `gateway … | jq`.
   process.stderr.write(`gateway: ${text}\n`);
 }
 

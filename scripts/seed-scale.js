@@ -23,7 +23,7 @@ import { createMaterial, seedMemory } from './scale/seed-memory.js';
 import { openScaleServer } from './scale/server.js';
 import { createShape, keysPerProject, models, projectCount, uuidArray } from './scale/shape.js';
 
-/** We assume that there are two processors, and use one connection for each. */
+/** We assume that there are two processors, and use one connection for each of them. */
 const connections = 2;
 const memoryTables = [
   ...['memory_items', 'memory_passages', 'memory_entities', 'memory_facts', 'memory_fact_items'],

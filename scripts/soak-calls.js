@@ -82,7 +82,7 @@ export async function makeCall({ url, key, name, kind, fresh, dispatcher }) {
     response.body.on('error', () => undefined).destroy();
     return id;
   }
-  // This stream is supposed to break.
+  // The stream of a `broken` call is supposed to break, so ignore the error.
   if (name === 'broken') await response.body.text().catch(() => '');
   else await response.body.dump({ limit: 16 * 1024 * 1024 });
   return id;

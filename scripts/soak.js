@@ -33,7 +33,7 @@ import { kinds, makeCall, soakConfig } from './soak-calls.js';
 const ceilings = { calls: 1_000_000, rpm: 100_000, tpm: 1_000_000_000 };
 const projects = ['north', 'south', 'west'];
 
-/** The service never returns a larger page. */
+/** The size of the largest page that the service returns. */
 const pageSize = 1_000;
 
 /** After a round, calls may still be in the journal. The service has this long to store them. */

@@ -21,13 +21,16 @@ import { adminToken, createKey, createPrograms } from './programs.js';
 const version = '4.32.5';
 const given = process.argv.slice(2);
 
-/** These operations have rules that we can't write as a schema. So the schema allows some bodies that they refuse. */
+/**
+ * These operations have rules that a schema can't express. So they reject some bodies that are valid according to the
+ * schema.
+ */
 const beyondSchemas = [
-  // Models have to be in the catalog, and vendors accept different parameters.
+  // The model has to be in the catalog, and each vendor accepts different parameters.
   ['POST', '/v1/(chat|completions|messages|embeddings|moderations|rerank|responses|images|audio|video).*'],
   // Page cursors have to be ids of models in the list.
   ['GET', '/v1/models'],
-  // Models and prices have to follow the same rules as in gateway.yaml.
+  // Models and prices have to follow the rules of gateway.yaml.
   ['PUT', '/provision/catalog'],
   // The schema accepts any text as a time zone, but it has to be one that the system knows.
   ['PUT', '/provision/teams/\\{project\\}'],
@@ -35,9 +38,9 @@ const beyondSchemas = [
   ['PUT', '/provision/teams/\\{project\\}/memory'],
   // Expressions have to use RE2 syntax.
   ['PUT', '/provision/teams/\\{project\\}/rules'],
-  // A key can't expire in the past.
+  // The expiry of a key has to be in the future.
   ['POST', '/provision/teams/\\{project\\}/keys'],
-  // A window has to end later than it starts.
+  // The end of the time range has to be later than its start.
   ['POST', '/provision/usage/reprice'],
 ];
 

@@ -24,7 +24,7 @@ if (flags.has('--exhaustive')) process.env['GATEWAY_TEST_EXHAUSTIVE'] = '1';
 if (flags.has('--changed')) {
   const { tests, lines } = selectChangedTests(root);
   for (const line of lines) process.stdout.write(`${line}\n`);
-  // There's nothing to test, but without a list jest would run everything.
+  // There are no test files to run. Exit here, because jest would run all of them if we passed it an empty list.
   if (tests.length === 0) process.exit();
   jestArgs.push('--runTestsByPath', ...tests);
 }
@@ -59,8 +59,8 @@ async function runJest() {
     '--import',
     new URL('end-with-bootstrap.js', import.meta.url).href,
     '--disable-warning=ExperimentalWarning',
-    // The workers inherit this. Most of what they allocate lives as long as a test, so it should fit into the new
-    // space.
+    // Jest's workers inherit this option. Most of the objects that they allocate live as long as a test, so the new
+    // space should be large enough for them.
     '--min-semi-space-size=16',
     join(root, 'node_modules', 'jest', 'bin', 'jest.js'),
     '--rootDir',

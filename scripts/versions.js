@@ -1,8 +1,8 @@
 /** Compares versions for the bootstrap. It only knows versions with up to three parts, and ranges such as `>=22.18`. */
 
 /**
- * Returns a negative number if `left` is older than `right`, zero if they're equal, and a positive number if it's
- * newer. Missing parts count as zero.
+ * Compares two versions. The result is negative if `left` is older than `right`, zero if they're equal, and positive if
+ * it's newer. Parts that are missing count as zero.
  * @param {string} left
  * @param {string} right
  */

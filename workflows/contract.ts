@@ -36,7 +36,7 @@ export interface ProjectRunInput {
   readonly run: number;
 }
 
-/** The result of a check for idle conversations. `read` counts the conversations that were closed. */
+/** The result of a check for idle conversations. `read` is the number of conversations that it closed. */
 export type CloseIdleResult = { readonly read: number } & (
   | { readonly kind: 'done' } // no conversation is open
   | { readonly kind: 'superseded' } // a newer run has taken over, or the project was deleted
@@ -74,7 +74,7 @@ export type VideoPollResult =
       readonly giveUpMs?: number;
     }); // poll again after `waitMs`
 
-/** How a video ended. Older versions returned nothing here. */
+/** How a video ended. Older versions didn't return any of this. */
 export interface VideoEnd {
   /** `unknown` means that the vendor has forgotten the operation, and we never learned how it ended. */
   readonly outcome: 'completed' | 'vendor_failed' | 'unknown';
@@ -111,7 +111,7 @@ export type LearningCheckResult =
   | ({ readonly kind: 'running' } & LearningFacts) // a normal batch is running
   | (Wait & LearningFacts); // there are too few messages for a batch so far
 
-/** Figures for operators. Older versions returned none of them. */
+/** Facts that are only shown to operators. Older versions returned none of them. */
 export interface LearningFacts {
   readonly memoryOff?: boolean;
   /** The number of messages that are waiting for a batch. A batch starts once there are `batchOf` of them. */
@@ -151,7 +151,7 @@ export interface PendingGroup {
   /** The number of attempts so far. Older versions didn't return this. */
   readonly attempts: number;
   /**
-   * The next step of the group. `code` and `blocked` say why it can't run now. Older versions didn't return any of
+   * The next step of the group. If it can't run now, `code` and `blocked` say why. Older versions didn't return any of
    * these.
    */
   readonly step?: 'learnGroup' | 'consolidateGroup';
@@ -163,11 +163,14 @@ export type GroupStepResult =
   | ({ readonly kind: 'settled' } & Partial<GroupOutcome>) // done, failed or erased
   | (Wait & GroupWait); // the step failed or no tier has a chain, so retry after `waitMs` or on a signal
 
-/** Details for operators. Missing if the step had nothing to do, or if an older version returned the result. */
+/**
+ * Details that are only shown to operators. They are missing if the step had nothing to do, or if an older version
+ * returned the result.
+ */
 export interface GroupOutcome {
   /** `parked` only comes from older versions, which gave up on a group after five unusable responses. */
   readonly outcome: 'learned' | 'done' | 'parked';
-  /** The code of the last error if the group is parked, otherwise null. */
+  /** The code of the last error if the group is parked, and null otherwise. */
   readonly code: string | null;
   readonly written: number;
 }
@@ -181,12 +184,12 @@ export const maxUnusableResponses = 5;
 /** Reported while we wait for a model call by an earlier run of the batch, which was reset, terminated or cancelled. */
 export const callUnderWay = 'call_under_way';
 
-/** Why a group has to wait. Older versions didn't return any of this. */
+/** Why a group has to wait for its next attempt. Older versions didn't return any of this. */
 export interface GroupWait {
   readonly attempts: number;
   /** The error code of the last attempt, or `callUnderWay` if a model call of an earlier run is still in progress. */
   readonly code: string;
-  /** True if the project's settings don't allow an attempt. In that case none was made. */
+  /** True if no attempt was made because the project's settings don't allow it. */
   readonly blocked: boolean;
   /** The number of unusable responses in a row. Missing if the last response was usable. */
   readonly unusable?: number;
@@ -223,7 +226,7 @@ export type LearnedCounts = Readonly<Record<(typeof learnedCounts)[number], numb
 
 export interface BatchSummary extends LearnedCounts {
   readonly groups: number;
-  /** Groups that won't be retried until somebody replays the batch. */
+  /** The number of groups that won't be retried until somebody replays the batch. */
   readonly parked: number;
   /** The number of unusable responses that the first parked group has received. `code` is its last error code. */
   readonly unusable: number;
@@ -262,7 +265,7 @@ export interface CleanupInput {
 export interface CleanupProgress {
   /** The step that ran. Null if this version doesn't know the requested step. Older versions didn't return this. */
   readonly step: string | null;
-  /** The step to continue with. Null after the last one. */
+  /** The step to continue with, or null if this was the last one. */
   readonly next: string | null;
   readonly rows: number;
 }
@@ -289,8 +292,8 @@ export interface Activities {
   /** Closes the batch and signals its project, unless a group is still pending. */
   finishBatch(input: LearningBatchInput): Promise<BatchFinish & ExecutedBy>;
   /**
-   * Replays the failed batches of a project, but not the stopped ones, because old signals are delivered again if
-   * somebody resets the project's run.
+   * Replays the failed batches of a project. Stopped batches aren't replayed, because somebody may just have reset the
+   * project's run, and then old signals are delivered again.
    */
   replayBatches(input: ProjectLearningInput): Promise<{ readonly batches: number }>;
   lookAtErasure(input: SubjectErasureInput): Promise<ErasureStatus>;

@@ -44,7 +44,7 @@ export async function dailyCleanup(
       show({ state: 'failed', step }, [message, note('nextCleanup'), ...done, failed, ...missing]);
       throw ApplicationFailure.nonRetryable(message, 'CleanupStepFailed');
     });
-    // Older versions wrote results without `step` to the history.
+    // In the histories of older versions, results have no `step`.
     const ran = progress.step ?? step;
     rows[ran] = (rows[ran] ?? 0) + progress.rows;
     next = progress.next;

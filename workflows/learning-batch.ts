@@ -53,8 +53,8 @@ export async function learningBatch(input: LearningBatchInput): Promise<BatchRes
   let running = 0;
   const { wake, count: countSignals } = createWakeCounter();
   const wakeForReplay = (): void => {
-    // Older versions ignored this signal. If we replayed one of their histories without this check, the workflow would
-    // wake up where it originally kept sleeping.
+    // Older versions ignored this signal. When we replay one of their histories, the workflow has to keep sleeping at
+    // this point as it originally did, because the replay would fail otherwise.
     if (patched(replaySignal)) wake();
   };
   setHandler(defineSignal(replaySignal), wakeForReplay, { description: note('replaySignal') });
@@ -68,7 +68,8 @@ export async function learningBatch(input: LearningBatchInput): Promise<BatchRes
   const runStep = async (step: GroupStep, { position, attempts = 0 }: PendingGroup, skips?: 'parked' | 'done'): Promise<Settled> => {
     let failures = 0;
     for (let tries = attempts; !shouldContinueAsNew(); ) {
-      // When a group finishes, all waiting groups wake up, but only some can start. So check again.
+      // All waiting groups wake up when a group finishes, but only some of them can start. So check the condition
+      // again.
       while (running >= maxConcurrentGroups) await condition(() => running < maxConcurrentGroups);
       running += 1;
       const signalsSeen = countSignals();
@@ -86,8 +87,8 @@ export async function learningBatch(input: LearningBatchInput): Promise<BatchRes
       }
       if (result.kind === 'settled') return result;
       const isTried = !result.blocked && result.code !== callUnderWay;
-      // The database counts the attempts of both steps together, and older versions returned no count. In both cases,
-      // we count ourselves.
+      // The database has a single count for the attempts of both steps, so we count those of the second step ourselves.
+      // We also count ourselves if an older version returned no count.
       tries = (step === 'learnGroup' ? result.attempts : undefined) ?? (isTried ? tries + 1 : tries);
       const summaryOfWait = status.waits(step, position, { ...result, attempts: tries });
       await waitUnlessSignalled(signalsSeen, Math.max(minWaitMs, result.waitMs), summaryOfWait);
@@ -112,12 +113,13 @@ export async function learningBatch(input: LearningBatchInput): Promise<BatchRes
     if (shouldContinueAsNew()) await continueAsNew<typeof learningBatch>(input);
     const options = { ...shortOptions, summary: status.closes() };
     const end = await retry(() => finishBatch.executeWithOptions(options, [input]), recovering);
-    // A signal that arrived during the last step may be a replay, so check again for pending groups.
+    // If a signal arrived during the last step, somebody may have replayed the batch, so check again for pending
+    // groups.
     if (!end.finished || countSignals() !== signalsSeen) continue;
     const { batch } = end;
     if (batch && batch.parked > 0) {
-      // This result is from the history, because the activity ran before the run was reset. Somebody who resets a run
-      // wants a replay, and that takes an activity in the new run. So repeat the loop.
+      // The activity ran before the run was reset, so its result is from the old run's history. Somebody who resets a
+      // run wants a replay, and for that the activity has to run again. So repeat the loop.
       if (end.runId !== workflowInfo().runId) continue;
       const [message, type] = end.stopped ? [status.stopped(), 'LearningBatchStopped'] : [status.parked(batch), 'LearningGroupParked'];
       throw ApplicationFailure.nonRetryable(message, type);

@@ -38,7 +38,9 @@ const slots = {
   slug: '[a-z0-9][a-z0-9-]{0,62}',
   /** Matches the gateway's error codes, and vendors' codes that passed the gateway's filter. */
   code: '[A-Za-z][A-Za-z0-9_]{0,63}',
-  /** For example `14:05 UTC`. Has seconds if the time is near, and the date if it's on another day. */
+  /**
+   * Matches a time such as `14:05 UTC`. Seconds are included if the time is near, and the date if it's on another day.
+   */
   time: String.raw`(?:\d{4}-\d\d-\d\d )?\d\d:\d\d(?::\d\d)? UTC`,
   step: 'learn|consolidate',
   task: `${Object.values(cleanupTasks).join('|')}|step [A-Za-z0-9-]{1,64}`,

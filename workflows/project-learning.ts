@@ -48,8 +48,8 @@ export async function projectLearning(input: ProjectLearningInput): Promise<{ re
     if (result.kind === 'wait' && nextAt) {
       await condition(isSignalled, Math.max(minWaitMs, result.waitMs), { summary: note('nextCheck', formatClockTime(nextAt)) });
     } else await condition(isSignalled);
-    // We can continue as new without losing a wake-up, because the next run starts with a check. A replay wouldn't be
-    // passed on though, so we have to handle it first.
+    // It's safe to continue as new after a wake-up signal, because the next run starts with a check. But the next run
+    // wouldn't know about a replay, so we have to handle that first.
     if (replays === 0 && (checks >= maxChecksPerRun || workflowInfo().continueAsNewSuggested))
       await continueAsNew<typeof projectLearning>(input);
   }

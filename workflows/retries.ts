@@ -53,7 +53,8 @@ export const localOptions = {
 } as const satisfies LocalActivityOptions;
 
 /**
- * For activities that also depend on a vendor. The first delay is longer, because each failed attempt costs a request.
+ * Retry options for activities that also depend on a vendor. The first delay is longer than usual, because each failed
+ * attempt costs a request.
  */
 export const vendorRecovering: RetryOptions = { firstMs: 60_000, maxMs: longestWaitMs };
 

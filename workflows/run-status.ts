@@ -41,7 +41,8 @@ export function createRunStatus(initial: RunStatus, details: readonly string[] =
   let status = initial;
   setCurrentDetails(toMarkdown(details));
   let shownState = workflowInfo().typedSearchAttributes.get(searchAttributes.state);
-  // A rolling deployment replaces one worker at a time, so an older version may have executed the first tasks.
+  // During a rolling deployment, the first tasks of this run may have been executed by an older version. Its history
+  // has no updates of the attribute, so we don't update it in such a run.
   if (shownState !== undefined && !patched('state-attribute')) shownState = undefined;
   setHandler(defineQuery('status'), () => status, { description: note('statusQuery') });
   const show: ShowStatus = (next, nextDetails) => {

@@ -39,7 +39,7 @@ function createGroup(parent, name, settings) {
     remove();
     return null;
   }
-  // This process is pinned to some of the cores, and the limited programs would inherit that. `taskset` lets them use
+  // This process is pinned to some of the cores, and a limited program would inherit that. With `taskset`, it can use
   // every core.
   const everyCore = ['taskset', '--cpu-list', `0-${allCores - 1}`];
   return { prefix: [...everyCore, '/bin/sh', '-c', `echo $$ > ${group}/cgroup.procs && exec "$@"`, name], remove };

@@ -72,7 +72,7 @@ function createBench({ folder, measured, processes, postgres, vendor, callers, v
     vendorPort,
     nextNumber,
     /**
-     * The vendor itself, because we want to know its latency without a gateway.
+     * The vendor as a target of its own, so that we can measure its latency without a gateway.
      * @type {RunningTarget}
      */
     direct: { label: 'vendor', pid: vendor.pid, port: vendorPort, keys: null, database: null },

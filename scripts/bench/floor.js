@@ -39,7 +39,7 @@ function createHandler(response) {
       });
     },
     onResponseStart(_controller, status, headers) {
-      // hop-by-hop headers, which Node sets itself
+      // Drop the hop-by-hop headers, because Node sets its own.
       const { connection: _hop, 'keep-alive': _time, 'transfer-encoding': _framing, ...kept } = headers;
       response.writeHead(status, /** @type {import('node:http').OutgoingHttpHeaders} */ (kept));
     },

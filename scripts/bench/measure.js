@@ -76,7 +76,7 @@ export async function measureRound({ target, scenario, calls, callers, vendor, n
   const threads = waits ? await untilIdle(target, idleMs) : threadMs(target.pid);
   const used = (/** @type {(name: string) => boolean} */ isCounted) =>
     [...threads].reduce((sum, [name, ms]) => sum + (isCounted(name) ? ms - (threadsBefore.get(name) ?? 0) : 0), 0);
-  // Without /proc, we don't know the CPU time of threads.
+  // On systems without /proc, we don't know the CPU time of threads.
   const perCall = (/** @type {number} */ ms) => (threads.size === 0 ? Number.NaN : (ms * 1_000) / result.calls);
   return {
     calls: result.calls,

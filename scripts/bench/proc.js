@@ -9,7 +9,7 @@ function read(path) {
   try {
     return readFileSync(path, 'utf8');
   } catch {
-    // By now, the process or thread has ended.
+    // The process or thread has already ended.
     return '';
   }
 }

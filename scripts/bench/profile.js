@@ -134,8 +134,8 @@ async function profileAllocations({ inspector, measure, title, calls, functions,
 }
 
 /**
- * Prints a table of the samples. `total` is the CPU time of the thread if this is a CPU profile. Don't use the time
- * between samples for this, because on a busy machine it includes waiting for a core.
+ * Prints a table of the samples. `total` scales them, and for a CPU profile it's the CPU time of the thread. Don't use
+ * the sum of the times between samples instead, because on a busy machine they include waiting for a core.
  * @param {string} heading
  * @param {Map<string, Times>} times
  * @param {number} total

@@ -45,7 +45,7 @@
 export function summarize(scenario, roundsOf, storedOf = new Map()) {
   const [floor = [], first = []] = [roundsOf.get('floor'), [...roundsOf].find(([label]) => label !== 'floor' && label !== 'vendor')?.[1]];
   return [...roundsOf].map(([target, rounds]) => {
-    // We want to know how fast the vendor responds, and not how much CPU time it takes.
+    // We only want to know how fast the vendor responds, so leave out its CPU time.
     const isVendor = target === 'vendor';
     const middle = (/** @type {(round: Round) => number} */ pick) => median(rounds.map(pick));
     /** @param {Round[]} base @param {(round: Round) => number} pick */
@@ -116,8 +116,8 @@ export function summarizeStarts(scenario, starts) {
  */
 export function medianInterval(values) {
   const ordered = Float64Array.from(values).sort();
-  // The number of values below the median has a binomial distribution. We leave out as many at each end as there are
-  // with a probability of at most 2.5 %.
+  // The number of values below the median has a binomial distribution. At each end, we leave out values as long as the
+  // probability that the median is among them stays at or below 2.5 %.
   let probability = 0.5 ** ordered.length;
   let [omitted, sum] = [0, probability];
   while (omitted < ordered.length && sum <= 0.025) {
@@ -165,7 +165,7 @@ const columns = [
   ['memoryMegabytes', 'MB', 0],
 ];
 
-/** These columns only appear if a scenario asks for them. */
+/** Columns that are only shown if `extra` names them. */
 const special = new Set(['toFirst', 'perSecondToFirst', 'firstByteP50', 'firstByteP99']);
 
 /**

@@ -11,7 +11,7 @@ import { parseOther, startRivals, suitsRivals } from './rivals.js';
 import { agentScenarios, callsOf, scenarios } from './scenarios.js';
 import { measureProcesses } from './two-processes.js';
 
-/** These scenarios have their own code and aren't in scenarios.js. */
+/** Scenarios that aren't in scenarios.js because they have their own code. */
 const otherScenarios = ['processes', 'open-streams'];
 
 /** @typedef {ReturnType<typeof parseOptions>} Options */
@@ -61,7 +61,7 @@ function summarizeAll(startsOf) {
 }
 
 /**
- * Replaces the programs by new ones, because two processes of the same commit can differ by 10 %.
+ * Stops the targets and starts new ones, because two processes of the same commit can differ by 10 %.
  * @param {import('./environment.js').Bench} bench
  * @param {import('./environment.js').RunningTarget[]} targets
  * @param {Options} options
@@ -135,7 +135,8 @@ function parseOptions(args) {
       checkout: { type: 'string', multiple: true, default: [root] },
       rounds: { type: 'string', default: '5' },
       starts: { type: 'string', default: '1' },
-      // V8 keeps compiling the gateway's functions for about 200,000 calls (according to --trace-opt).
+      // The default is long, because V8 keeps compiling the gateway's functions for about 200,000 calls (according to
+      // --trace-opt).
       'warm-up': { type: 'string', default: '60' },
       calls: { type: 'string' },
       streams: { type: 'string', default: '10000' },

@@ -4,7 +4,7 @@ import { numberMark } from './http-messages.js';
 /** An answer of about 700 bytes. It contains a number, which is different in each call. */
 export const answerText = `Answer ${numberMark}: ${'a short paragraph of an ordinary answer with nothing special in it; '.repeat(10)}`;
 
-/** A question of about 900 bytes, also with a number in it. */
+/** A question of about 900 bytes. Like the answer, it contains a number that is different in each call. */
 export const questionText = `Question ${numberMark}: ${'please say in plain terms how this would be done, and why it is so; '.repeat(13)}`;
 
 /** A question of about 20 tokens, with a number so that no two calls are the same. */

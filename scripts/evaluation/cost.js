@@ -2,7 +2,10 @@
 import { createInterface } from 'node:readline/promises';
 import { parseArgs } from 'node:util';
 
-/** True for English. In other languages, the same text can have up to four times as many tokens. */
+/**
+ * This is right for English texts. In other languages, a text of the same length can have up to four times as many
+ * tokens.
+ */
 const charactersPerToken = 4;
 
 /**

@@ -71,7 +71,8 @@ async function run(startVendor) {
   const version = promptVersion();
   /** @type {Awaited<ReturnType<typeof openResults<Omit<import('./learning-report.js').CaseResult, 'id' | 'category' | 'must' | 'missed' | 'forbidden' | 'mistakes' | 'learned'> & { items: import('./learning-set.js').LearnedItem[] }>>>} */
   const results = await openResults(
-    // Results don't contain the model's responses, so a recording can't reuse them.
+    // A recording needs the responses of the model, which stored results don't contain. So don't reuse results while
+    // recording.
     config && options.record === undefined ? join(cacheDirectory(), 'evaluation', 'learning.jsonl') : join(dataDir, 'results.jsonl'),
   );
   /** @param {import('./learning-set.js').LearningCase} each */

@@ -113,7 +113,7 @@ export function judge({ must, must_not }, items) {
   };
 }
 
-/** Checks whether a text contains the date in one of the usual formats. @param {string} text @param {string} date */
+/** Returns true if a text mentions the date in one of the usual formats. @param {string} text @param {string} date */
 function namesDay(text, date) {
   const [, month, ofMonth] = date.split('-').map(Number);
   const numbers = findNumbers(text).flat();

@@ -46,7 +46,7 @@ export async function recordDialogue(database, dialogue) {
  */
 export async function awaitLearned(client, dialogue, report) {
   const project = projectOf(dialogue);
-  // Each session also has one stored response of the assistant.
+  // Add one for each session, because the assistant's response is stored as well.
   const expected = dialogue.sessions.reduce((sum, { messages }) => sum + messages.length + 1, 0);
   for (const state of ['failed', 'stopped']) await client.admin('POST', '/provision/batches/replay', { project, state });
   for (let last = ''; ; await sleep(pollMs)) {

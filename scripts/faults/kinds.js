@@ -37,7 +37,7 @@ const noticeMs = 3_000;
 
 const none = (/** @type {Call[]} */ failed) => failed.length === 0;
 /**
- * Only calls that were in flight when the fault began may fail.
+ * Returns true if only calls failed that were in flight when the fault began, or started shortly after.
  * @param {Call[]} failed
  * @param {number} beganAt
  */
@@ -56,7 +56,7 @@ const vendorFault = (provider, model) => ({
   end: async (/** @type {Stack} */ { fickleVendor }) => fickleVendor.fail(provider, null),
 });
 
-/** The names of the providers. Each vendor fault has its own. */
+/** The names of the providers. Each kind of vendor fault has its own provider. */
 export const providers = ['failing', 'down', 'hanging', 'cutting', 'throttling'];
 
 /** @type {Readonly<Record<string, Kind>>} */

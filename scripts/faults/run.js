@@ -31,7 +31,9 @@ import { watchSigns } from './watch.js';
 const quietSeconds = 15;
 /** The slowest alert fires after 15 minutes, so wait a bit longer than that. */
 const longestAlertSeconds = 1_100;
-/** Some signs can't be scaled, e.g. connections that are closed after a fixed timeout. */
+/**
+ * We wait this much longer because some signs can't be scaled, e.g. connections that are closed after a fixed timeout.
+ */
 const otherSignsSeconds = 150;
 const storedLimitMs = 180_000;
 /** How long a process can be down before the alert GatewayDown fires in production (deploy/prometheus/alerts.yaml). */
@@ -65,7 +67,7 @@ export async function runFaults(args) {
 }
 
 /**
- * Groups faults that can happen at the same time.
+ * Groups faults that can be caused at the same time. That's only possible for the faults of different vendors.
  * @param {string[]} names
  */
 function groupKinds(names) {
@@ -111,8 +113,8 @@ async function measure(name, { stack, database, scale, streamSeconds }) {
   if (lost.length > 0) broken.push(`${lost.length} lost`);
   if (doubled.length > 0) broken.push(`${doubled.length} doubled`);
   if (kind.expected.alert === null) {
-    // The rules' waiting times are scaled, but the start of a process isn't. So ignore GatewayDown if it wouldn't have
-    // fired in production.
+    // The waiting times of the alert rules are scaled, but the time that a process needs to start isn't. So ignore
+    // GatewayDown if it wouldn't have fired in production.
     const isTooEarly = (/** @type {string} */ text) =>
       scale > 1 && text.startsWith('alert GatewayDown') && (extra?.downSeconds ?? 0) < gatewayDownSeconds;
     const alerts = [...watch.others.values()].filter(({ text }) => /^alert .*critical/.test(text) && !isTooEarly(text));

@@ -120,7 +120,7 @@ export async function startStack({ scale, providers }) {
       TEMPORAL_ADDRESS: temporal.address,
       TEMPORAL_NAMESPACE: 'faults',
       TEMPORAL_CREATE_NAMESPACE: 'true',
-      // Empty means the default, as in docker-compose.yml.
+      // As in docker-compose.yml, this variable is set but empty, which means the default.
       GATEWAY_STOP_DELAY_SECONDS: '',
     });
 

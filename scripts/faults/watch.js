@@ -33,10 +33,10 @@ const intervalMs = 250;
 export function watchSigns(stack, expected) {
   /** @type {Signs} */
   const signs = { readyz: null, metric: null, alert: null, log: null };
-  /** Alerts that were firing before, which don't count. @type {Set<string>} */
+  /** Alerts that were already firing before the fault, so we ignore them. @type {Set<string>} */
   const earlier = new Set();
   /**
-   * Signs that we've seen but didn't expect.
+   * The signs that appeared although we didn't expect them.
    * @type {Map<string, Sign>}
    */
   const others = new Map();

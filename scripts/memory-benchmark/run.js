@@ -20,7 +20,7 @@ import { formatReport, toJson } from './report.js';
 import { createVectorTable } from './vector-table.js';
 
 const progressMs = 20_000;
-/** How many results of a search count. */
+/** How many results of each search we look at. */
 const depth = 10;
 
 /** @param {string[]} args the command-line arguments */
@@ -159,7 +159,8 @@ async function measureDataset({ name, conversations, gateway, embeddings, table,
       );
     plainResults[title] = ofMem0.results.map(({ prefixed }) => prefixed);
   }
-  // The evidence in XQuAD is always a single sentence, so blocks wouldn't tell more than the hits.
+  // In XQuAD, the evidence for an answer is always a single sentence. So measuring blocks wouldn't tell us more than
+  // the hits do.
   const evidence = name.startsWith('XQuAD')
     ? []
     : await timed(`${name}: recall`, () => measureBlocks({ name, conversations, gateway, stored, plainResults }));

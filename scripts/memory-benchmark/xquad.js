@@ -38,7 +38,7 @@ export function parseXquad(language, text) {
         ...{ id: `${language}/${ids[index]}`, text: sentence, conversation: language, session: number + 1 },
         ...{ date: '', speaker: '', sources: [ids[index] ?? ''] },
       });
-    // The data set counts code points, because it was made with Python.
+    // `answer_start` counts code points, because the data set was made with Python.
     const points = [...context];
     for (const { question, answers } of qas) {
       const start = points.slice(0, answers[0]?.answer_start ?? 0).join('').length;

@@ -84,7 +84,7 @@ export const kinds = {
     title: 'prompts of 29 MB',
     connections: 4,
     request({ key, number }) {
-      // It would take more CPU time to build 29 MB for each request than to send them.
+      // All requests share the same 29 MB, because building them anew would take more CPU time than sending them.
       const [head = '', body = ''] = chat(key, 'plain/m', `${String(number).padStart(10)} `).split('\r\n\r\n');
       const at = body.lastIndexOf('"}');
       const length = `content-length: ${body.length + largeBytes.length}`;

@@ -13,7 +13,7 @@ import { kinds } from './kinds.js';
 /** @typedef {Omit<import('./kinds.js').Context, 'number'> & { kind: string, port: number, connections: number }} Work */
 
 const openAtOnce = 50;
-/** In the kind that sends a body byte by byte, this is the pause between two bytes. */
+/** The pause between two bytes if the body is sent byte by byte. */
 const trickleMs = 500;
 const reconnectMs = 20;
 

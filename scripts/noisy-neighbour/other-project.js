@@ -35,7 +35,7 @@ import { createMessageReader, createNumbered } from '../bench/http-messages.js';
  */
 
 /**
- * A call that hasn't ended yet. `end` is called once, either without a failure or with one.
+ * A call that hasn't ended yet. `end` is called once, with the reason if the call failed, and otherwise with null.
  * @typedef {object} Call
  * @property {Buffer} bytes
  * @property {(failure: string | null) => void} end

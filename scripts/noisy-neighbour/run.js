@@ -117,7 +117,7 @@ async function startSession(bench, { checkout, seconds, warmUp, load, streams, t
       if (failure !== null) throw new Error(failure);
       measured.push(calls / taken);
     } while (performance.now() < endsAt);
-    // The gateway was still warming up in the first half, so only use the second half.
+    // Only use the second half, because the gateway was still warming up in the first one.
     const warm = Float64Array.from(measured.slice(Math.floor(measured.length / 2))).sort();
     return centile(warm, 0.5);
   };
@@ -209,7 +209,7 @@ async function startSession(bench, { checkout, seconds, warmUp, load, streams, t
 }
 
 /**
- * We tolerate up to twice the usual latency, or 50 ms more if that's longer.
+ * Returns true if the latency is at most twice the usual one, or at most 50 ms more than usual.
  * @param {number} usualMs
  * @param {number} ms
  */

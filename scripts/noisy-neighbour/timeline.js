@@ -1,7 +1,8 @@
 /** Formats a trace as a table with a row for every tenth of a second. */
 
 /**
- * All times are in milliseconds, and CPU times count from the start of the thread or program.
+ * A snapshot of CPU times. All times are in milliseconds, and each CPU time counts from the start of its thread or
+ * program.
  * @typedef {object} Sample
  * @property {number} at
  * @property {Record<string, number>} threads CPU time of the gateway's threads
@@ -19,7 +20,7 @@
  */
 
 const rowMs = 100;
-/** We leave out threads that use less of their core than this. */
+/** Threads that use a smaller share of a core than this aren't shown. */
 const minShare = 0.01;
 
 /** @param {Trace} trace */

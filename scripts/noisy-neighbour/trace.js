@@ -12,7 +12,10 @@ import { formatTimeline } from './timeline.js';
 const sampleMs = 50;
 const samplingMicros = 500;
 
-/** Runs in the gateway. A timer of a millisecond shows how long the turns take. */
+/**
+ * This code runs in the gateway. It has a timer that should fire every millisecond, so its delays show how long the
+ * turns of the event loop take.
+ */
 const recorder = `(() => {
   const { PerformanceObserver } = process.getBuiltinModule('node:perf_hooks');
   const clock = () => Number(process.hrtime.bigint()) / 1e6;

@@ -24,7 +24,7 @@ export const defaultRounds = 20;
  */
 export function createOperations({ url, client, sample, checkout, databaseUrl, adminToken, rounds }) {
   const { project, projectId, smallProjectId, key } = sample;
-  /** If the user has asked for fewer rounds, we repeat things less often. @param {number} count */
+  /** Reduces a number of repetitions if the user has asked for fewer rounds than the default. @param {number} count */
   const upTo = (count) => Math.min(count, Math.ceil((count * rounds) / defaultRounds));
   const send = async (
     /** @type {string} */ method,

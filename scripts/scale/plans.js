@@ -7,7 +7,7 @@ import { readFile } from 'node:fs/promises';
 /** @typedef {{ text: string, values: (string | Buffer | null)[], settings: string[] }} Statement */
 /** @typedef {{ text: string, ms: number, rows: number, nodes: string[], scans: string[], error?: string }} Plan */
 
-/** Tables that become larger with each call, message or passage. */
+/** Matches tables that grow with each call, message or passage. */
 const largeTables = /^(calls|attempts|call_texts|parts|conversation_parts|conversations|memory_passages|memory_items)(_|$)/;
 /**
  * We ignore scans of fewer rows than this, and scans of tables and partitions that don't have more rows. Reading a

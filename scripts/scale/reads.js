@@ -31,7 +31,7 @@ async function apiReads(checkout, sample) {
     [/erasures\/\{id\}$/, sample.erasureId],
     [/batches\/\{id\}$/, sample.batchId],
     [/\/calls\/\{id\}$/, sample.callId],
-    // We have no refused call, so look for one that doesn't exist. That reads just as much.
+    // The seeded data has no refused call, so look for one that doesn't exist. That reads just as much.
     [/refused-calls\/\{id\}$/, sample.callId],
   ];
   return Object.entries(paths).flatMap(([template, operations]) => {
@@ -141,7 +141,7 @@ async function consoleReads(checkout, sample) {
       .replace(':prefix', sample.prefix)
       .replace(':person', sample.personId)
       .replace(':subject', sample.subject)
-      // There are no content rules in the seeded projects, so this rule doesn't exist.
+      // The seeded projects have no content rules, so use a name that doesn't exist.
       .replace(':rule', 'none');
     return {
       title: `console ${path === '' ? '/' : path}`,

@@ -35,7 +35,7 @@ import {
 /** @typedef {import('./shape.js').Shape} Shape */
 /** @typedef {import('./seed-calls.js').RunAll} RunAll */
 
-/** Every fourth phrase is in another language. */
+/** One in this many phrases isn't in English. */
 const foreignEvery = 4;
 const passagesPerConversation = 12;
 const sliceRows = 100_000;

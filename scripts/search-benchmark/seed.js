@@ -10,8 +10,8 @@ import { toVectorParameter } from '../../src/memory/text/vectors.ts';
 
 const perTransaction = 1_000;
 /**
- * How long the noise is in relation to the vector. With this ratio, the vector and its sum with the noise have a cosine
- * of 0.8.
+ * The length of the noise relative to the length of the vector. With this ratio, the vector and its sum with the noise
+ * have a cosine of 0.8.
  */
 const noise = 0.75;
 

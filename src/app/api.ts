@@ -36,8 +36,8 @@ import { recordRefused } from './record-refused.ts';
 import { createWorkReader } from './waiting-work.ts';
 
 /**
- * The API needs nearly all dependencies of the console, so we start from those and leave out what `createApi` creates
- * itself.
+ * The dependencies of `createApi`. The API needs nearly everything that the console needs, except for what `createApi`
+ * creates itself.
  */
 interface ApiDeps extends AppBase, Omit<ConsoleDeps, 'eraseSubject' | 'readStored' | 'getStatus'> {
   readonly reprice: Reprice;

@@ -248,8 +248,8 @@ export async function createApp(options: AppOptions) {
     stateDatabase: readsStoredState ? separateConnections(database, 'metrics') : null,
   });
 
-  // Warmed caches help API processes through a database outage. Workers don't serve calls, and the embedded database
-  // runs in this process.
+  // With warm caches, API processes can serve calls during a database outage. Workers don't serve calls, and the
+  // embedded database has no outages of its own, because it runs in this process.
   const cacheWarmer =
     role === 'worker' || database.kind === 'embedded'
       ? null

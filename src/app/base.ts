@@ -3,7 +3,7 @@ import type { Database } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
 
-/** What most parts of the app depend on. Each part picks what it uses. */
+/** Dependencies that most parts of the app have in common. */
 export interface AppBase {
   readonly snapshot: () => ConfigSnapshot;
   readonly database: Database;

@@ -20,8 +20,8 @@ type TokenCounterDeps = Pick<CountTokensDeps, 'httpClient' | 'pools' | 'clock' |
 
 /** Counts the tokens of requests, always with the current configuration. */
 export function createTokenCounter(snapshot: () => ConfigSnapshot, { breakers, ...deps }: TokenCounterDeps): CountTokens {
-  // Counting tokens should not take the probe slot of a half-open breaker, because there's no call that would give it
-  // back.
+  // Counting tokens shouldn't take the probe slot of a half-open breaker. There's no call whose end would release the
+  // slot.
   const withoutProbes = { ...breakers, tryAcquire: breakers.canAcquire };
   const counter = perSnapshot(snapshot, (current) => createCountTokens({ ...deps, ...routingOf(current, withoutProbes, deps.pools) }));
   return (...request) => counter()(...request);

@@ -32,8 +32,8 @@ import { createStoreBatch } from './store-batch.ts';
 export type CallRecording = Awaited<ReturnType<typeof createCallRecording>>;
 
 /**
- * A batch takes about a dozen statements no matter how many calls it contains, so collecting calls for a second pays
- * off.
+ * How long to collect calls before we store them in a batch. This pays off, because a batch takes about a dozen
+ * statements no matter how many calls it contains.
  */
 const serverDrainIntervalMs = 1_000;
 /** The embedded database blocks the event loop, so keep batches small. */
@@ -152,8 +152,8 @@ export async function createCallRecording(deps: CallRecordingDeps) {
       await Promise.all([recovery.stop(), rollups.stop(), abandonedLeases.stop(), quarantineRetention.stop()]);
       await Promise.all([drain.stop(), refusals.stop()]);
       await admission.stop();
-      // `recoverOnce` needs the folder to recover the journal and return this process's leases. If the database is
-      // unavailable, that has to wait until the next start.
+      // Keep the folder, because `recoverOnce` needs it to recover the journal and return this process's leases. If the
+      // database is unavailable, the next start does that.
       await journal.close({ keepFolder: true });
       await recoverOnce(recoveryOptions, journal.id);
       await heartbeat.stop();

@@ -1,7 +1,7 @@
 /**
- * Checks the keys and addresses of all providers and pool members with free requests. We list the models, or send an
- * empty body to the main route of vendors that can't list models, because vendors check the key before they reject the
- * body.
+ * Checks the keys and addresses of all providers and pool members. The requests are free: we either list the vendor's
+ * models or, if the vendor can't list them, send an empty body to its main route. Vendors reject an invalid key before
+ * they reject the body.
  */
 import type { ProviderCheck } from '../cli/check-config-command.ts';
 import type { Config, ProviderConfig } from '../config/config.ts';

@@ -30,10 +30,11 @@ export function createErasures(deps: ErasureDeps) {
       purgeCache: responseCache.invalidateSubject,
       redactInFlight: journal.redactSubject,
       async drainJournals(tombstones) {
-        // Recover the journals of dead processes first, because their records are older than any tombstone.
+        // Start with the journals of dead processes, because they're older than the erasure and can still contain data
+        // of the subject.
         await recovery.recover();
         const isClear = await drain.drainAndDelete();
-        // Search the quarantine last, because the drain may have just moved records there.
+        // Search the quarantine last, because the previous steps may have moved records there.
         for (const [projectId, ofProject] of Map.groupBy(tombstones, (tombstone) => tombstone.projectId)) {
           await deleteQuarantined(dataDir, projectId, new Set(ofProject.map(({ sha256 }) => sha256.toString('hex'))));
         }

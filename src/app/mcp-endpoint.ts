@@ -30,7 +30,7 @@ export interface McpDeps extends Pick<ConsoleDeps, 'database' | 'people' | 'audi
   readonly readStored: <Result>(query: () => Promise<Result>, projectId: string) => Promise<Result>;
 }
 
-/** The same action name as in `/provision`, so that the audit log shows both as one action. */
+/** `/provision` uses the same name for this action, so the audit log doesn't distinguish between the two. */
 const changeAction = 'memory.update';
 
 export function createConnectedEndpoint(deps: McpDeps): McpEndpoint {

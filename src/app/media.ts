@@ -70,8 +70,8 @@ export function createMediaHandlers({ snapshot, database, httpClient, recordRefu
     const { media, served } = catalog;
     const all = [...mediaProviders]
       .filter(([, { name, dialect }]) => dialect === 'gemini' && served.get(name)?.includes('video'))
-      // Use the key of a pool member as its name (normally the provider's name), because stored videos have to identify
-      // the member.
+      // All members of a pool have the provider's name. Replace it with the key of the member, because stored videos
+      // have to identify the member.
       .map(([key, provider]) => (key === provider.name ? provider : { ...provider, name: key }));
     return all.toSorted(
       (one, other) => Number(other.name === media.video.defaultProvider) - Number(one.name === media.video.defaultProvider),

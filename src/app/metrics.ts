@@ -46,7 +46,7 @@ export function createMetrics(deps: MetricsDeps) {
   const processMetrics = createProcessMetrics();
   const readStored = stateDatabase && createStoredMetrics({ snapshot, dataDir, logger, database: stateDatabase });
   return {
-    /** Works even if the database is down. */
+    /** If the database is down, only the metrics that come from it are missing. */
     async collect(): Promise<MetricFamily[]> {
       const [ofProcess, stored] = await Promise.all([processMetrics.read(), readStored?.() ?? {}]);
       return toFamilies([deps.calls.read(), readRecording(deps), readVendors(deps), readCache(deps), readState(deps), stored, ofProcess]);

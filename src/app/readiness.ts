@@ -14,7 +14,10 @@ import type { Identities } from '../vendors/identity/identities.ts';
 export interface ReadinessDeps {
   readonly isWorker: boolean;
   readonly isStopping: () => boolean;
-  /** Returns reasons that only other modules know, e.g. that we haven't reached the database yet. */
+  /**
+   * Returns reasons for not being ready that this module can't check itself, e.g. that we haven't reached the database
+   * yet.
+   */
   readonly startupBlockers: () => readonly string[];
   readonly journal: Pick<Journal, 'state'>;
   readonly keyring: Pick<Keyring, 'canFind'>;
@@ -49,8 +52,8 @@ export function createReadiness(deps: ReadinessDeps): HealthDeps {
         ...(deps.isStopping() ? ['the process is stopping'] : []),
         ...blockers,
         ...journalReasons(),
-        // API processes don't become unready for a worker's reasons. Calls don't need durable work, and with cached
-        // keys they don't need the database either.
+        // If durable work or the database is down, only workers aren't ready. API processes don't need durable work for
+        // calls, and with cached keys they don't need the database either.
         ...(deps.isWorker ? workerReasons() : blockers.length > 0 ? [] : await callReasons()),
       ];
     },

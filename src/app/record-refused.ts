@@ -2,8 +2,8 @@ import type { Call, MediaCall } from '../core/call.ts';
 import type { RecordRefusal } from '../usage/refusals/recorder.ts';
 
 /**
- * Wraps a call handler to record the calls that it refuses, including the gateway's own. Routes have to record requests
- * that they refuse before there's a call.
+ * Wraps a call handler so that calls that it refuses are recorded, including the gateway's own calls. Requests can also
+ * be refused before there's a call. The routes have to record those themselves.
  */
 export function recordRefused<Handled extends Call | MediaCall, Rest extends readonly unknown[], Result>(
   recordRefusal: RecordRefusal,

@@ -1,9 +1,10 @@
-/** Gives parts of the gateway separate database connections, so that they don't wait for each other. */
+/** Opens separate connection pools for some parts of the gateway, so that they don't wait for each other's queries. */
 import type { Database } from '../db/database.ts';
 
 /**
- * The connection pools besides the main one. Admission and frequently polled routes don't queue behind other statements
- * this way, and polling doesn't hold up admission.
+ * The connection pools besides the main one. Admission has its own pool, so that it doesn't queue behind other
+ * statements. Routes that are polled frequently have another one, so they neither queue behind other statements nor
+ * hold up admission.
  */
 const connectionsOf = {
   admission: { name: 'admission', maxConnections: 4, statementTimeoutMs: 5_000 },

@@ -22,11 +22,12 @@ export function createStoreBatch(
 ): (tx: Queries, batch: readonly SettledCall[]) => Promise<void> {
   const reader = createPromptReader(masker, knownPrompts);
   return async (tx, batch) => {
-    // Redact first, so that the following steps don't see erased data. No erasure can begin in the meantime, because
-    // the caller holds a shared lock on the project.
+    // Redact first, so that the following steps don't see erased data. The caller holds a shared lock on the project,
+    // so no erasure can begin until we're done.
     const calls = await redactErased(tx, batch);
     const stored = await storeCalls(tx, calls);
-    // Correct the cost of videos before it's counted against ceilings.
+    // If a video of the batch has already been settled, correct the cost of its call before it's counted against
+    // ceilings.
     const videos = stored.flatMap(({ metadata }) => (metadata.route === 'video' ? [metadata.id] : []));
     await correctCalls(tx, await lockCorrections(tx, videos));
     await recordAndCount(tx, stored, reader);

@@ -32,7 +32,7 @@ export function createStoredMetrics({ snapshot, database, dataDir, logger }: Sto
   let reading: Promise<MetricValues> | null = null;
 
   const read = async (): Promise<MetricValues> => {
-    // The counts are independent, so they don't need a common snapshot.
+    // The metrics don't have to be consistent with each other, so read them without a transaction.
     const values = {
       ...(await readTables(database, snapshot().config.memory.idleMs)),
       quarantinedRecords: await countQuarantined(dataDir),
@@ -67,7 +67,10 @@ export async function readStoredWork(queries: Queries, idleMs: number) {
     /** The age of the oldest message that hasn't been learned yet. */
     learningLagMs: await measureLearningLag(queries, { projectId: null, idleMs }),
     conversationsKept: await countKeptUnlearned({ database: queries, clock: systemClock }, null),
-    /** Exact up to 10,000, and an estimate above that. */
+    /**
+     * How many prompts still have to be converted to the current format. Exact up to 10,000, and an estimate above
+     * that.
+     */
     promptsToConvert: await countOldPrompts(queries),
     ownerlessLeases: await countOwnerlessLeases(queries, defaultLivenessTimeoutMs),
   };

@@ -54,7 +54,10 @@ export function createAbandonedLeases({ database, listLiveProcesses, logger, int
   };
 }
 
-/** A metric. Counts the leases in open windows whose process hasn't sent a heartbeat for `livenessTimeoutMs`. */
+/**
+ * Returns the value of a metric: the number of leases in open windows whose process hasn't sent a heartbeat for
+ * `livenessTimeoutMs`.
+ */
 export async function countOwnerlessLeases(queries: Queries, livenessTimeoutMs: number): Promise<number> {
   const [row] = await queries.query<{ leases: number }>(
     `select count(*)::integer as leases

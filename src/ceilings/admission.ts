@@ -27,7 +27,7 @@ import { createUnmeteredQuotas, type UnmeteredQuota } from './unmetered-quotas.t
 export interface AdmissionRequest {
   readonly limits: Limits;
   readonly startedAt: number;
-  /** Computes the upper bounds of the call's usage. Only called if a ceiling needs them. */
+  /** Computes the upper bounds of the call's usage. Only called if a ceiling depends on them. */
   readonly bounds: () => UsageBounds;
 }
 
@@ -90,7 +90,9 @@ const returnWaitMs = 150;
 /** How long we poll for quota requests of other processes after notifications may have been lost. */
 const pollingMs = 20_000;
 const pollIntervalMs = 250;
-/** After this many consecutive refusals, we report the process as refusing. */
+/**
+ * After this many consecutive refusals because of the store-down policy, we report that the process is refusing calls.
+ */
 const refusalsInRow = 10;
 
 const nothing: readonly ConsumedAmount[] = [];
@@ -109,8 +111,8 @@ export function createAdmission(options: AdmissionOptions): Admission {
   const quotasById = new Map<number, CounterQuota>();
   const published = new Map<number, number>();
   /**
-   * Counters for which another process has requested quota within the last second while we had none to return. We may
-   * be about to lease some, which we'd then return right away.
+   * The ids of counters for which another process has requested quota within the last second while we had none to
+   * return. If we're just about to lease some, we return it right away.
    */
   const requested = new Set<number>();
   let timer: NodeJS.Timeout | undefined;
@@ -219,8 +221,8 @@ export function createAdmission(options: AdmissionOptions): Admission {
     const chosen = onBudgetStoreDown ?? project.onBudgetStoreDown ?? null;
     const policy = chosen ?? onStoreDown();
     if (policy === 'allow') return unmetered.quotaFor(counter);
-    // Don't count refusals if the key or the project has its own `refuse` policy, because calls of other keys may still
-    // be admitted.
+    // Only count refusals that are due to the deployment's policy. If a key or project has its own `refuse` policy,
+    // calls of other keys may still be admitted.
     if (chosen === null) refusals += 1;
     return null;
   };

@@ -24,7 +24,7 @@ export interface CounterQuotaOptions extends Omit<LeaseOptions, 'key' | 'watch'>
   readonly health: StoreHealth;
   /** How long we wait for other processes to return available quota. */
   readonly returnWaitMs: () => number;
-  /** True if another process has recently asked for quota of this counter and we had none to return. */
+  /** Returns true if another process has recently asked for quota of this counter and we had none to return. */
   readonly isRequested: (counterId: number) => boolean;
   readonly onTransition?: (from: QuotaState, to: QuotaState) => void;
 }
@@ -64,15 +64,16 @@ export function createCounterQuota(options: CounterQuotaOptions) {
   });
   let { limit, readAt } = counter;
   /**
-   * True if another process may have revoked our lease. We can't grant anything until the database has confirmed it.
+   * True if our lease may have been revoked by another process. In that case we don't grant any quota until the
+   * database has confirmed the lease.
    */
   let mustVerify = false;
   /** True if a statement has failed and we don't know whether the database has executed it. */
   let mustReconcile = false;
   let mustReturn = false;
   /**
-   * True if the ceiling has been lowered since we leased our quota. We don't grant any of it until the database has
-   * confirmed a lease under the new ceiling.
+   * True if the ceiling has been lowered since we leased our quota. In that case we don't grant any quota until the
+   * database has confirmed our lease under the new ceiling.
    */
   let isLeaseTooLarge = false;
   /** True if we've already asked other processes to return quota for the first call in the queue. */
@@ -89,7 +90,10 @@ export function createCounterQuota(options: CounterQuotaOptions) {
     counterId: (): number | null => lease.counterId,
     reserved: (): number => lease.quota.reserved,
     wasHeldByCalls: (): boolean => wasHeldByCalls,
-    /** True if this process holds no quota of the counter, neither in memory nor in the database. */
+    /**
+     * Returns true if this process holds no quota of the counter, neither in memory nor in the database, and no work on
+     * it is pending.
+     */
     isEvictable: (): boolean =>
       lease.quota.leased === 0 &&
       lease.quota.isIdle &&
@@ -98,14 +102,14 @@ export function createCounterQuota(options: CounterQuotaOptions) {
       lease.counterId === null &&
       !mustReconcile,
     /**
-     * Reserves `bound`, or whatever is left if no process can return more. Only asynchronous if we have to ask the
-     * database.
+     * Reserves `bound`, or whatever is left if no other process can return any quota. Returns a promise only if we have
+     * to ask the database.
      */
     reserve(bound: number, current: LimitedCounter): ReserveResult | Promise<ReserveResult> {
       usedAt = performance.now();
       if (bound === 0) return { kind: 'granted', reserved: 0, generation: lease.generation };
-      // The limits of a call can be outdated, e.g. because the call was queued or its body arrived slowly. So we only
-      // adopt limits that are newer than ours.
+      // The limits that come with a call can be outdated, e.g. because the call was queued or its body arrived slowly.
+      // So we only use them if they were read after the ones that we have.
       if (current.readAt > readAt) {
         readAt = current.readAt;
         if (current.limit !== limit) changeLimit(current.limit);
@@ -126,8 +130,8 @@ export function createCounterQuota(options: CounterQuotaOptions) {
      * doesn't exist or has been revoked.
      */
     settle({ reserved, generation }: QuotaGrant, spent: number): number | null {
-      // The lease that granted this no longer exists, or never did. So nothing is reserved here, and there's no counter
-      // to debit.
+      // The grant comes from a lease that no longer exists, or there is no lease. So nothing is reserved here, and
+      // there's no counter to debit.
       if (generation !== lease.generation || lease.counterId === null) return null;
       const amount = lease.quota.settle(reserved, spent);
       onQuotaChanged();
@@ -137,11 +141,11 @@ export function createCounterQuota(options: CounterQuotaOptions) {
     commit({ generation, amount, owed = 0 }: ConsumedAmount): void {
       if (generation !== lease.generation) return;
       lease.quota.commit(amount, owed);
-      // Clear the cached denial, which may have been caused by the overdraft. Until now, we deducted the overdraft from
-      // the limit, but from now on it's part of the counter.
+      // Until now, we deducted the overdraft from the limit, which may have caused the cached denial. From now on the
+      // overdraft is part of the counter, so clear the denial.
       if (owed > 0) queue.clearDenial();
     },
-    /** Call this if the database is never going to count the usage of a call. Undoes the debit. */
+    /** Undoes the debit of a call. Call this if the database is never going to count the call's usage. */
     revert({ generation, amount, owed = 0 }: ConsumedAmount): void {
       if (generation !== lease.generation) return;
       lease.quota.revert(amount, owed);
@@ -170,7 +174,7 @@ export function createCounterQuota(options: CounterQuotaOptions) {
       if (end - now > leadMs || performance.now() - usedAt > idleMs) return null;
       return counterAt({ ...key, start: end, end: end + minuteMs }, limit, readAt);
     },
-    /** Leases quota ahead of a window that begins in `aheadMs`, unless we already have some. */
+    /** Leases quota in advance for a window that begins in `aheadMs`, unless we already have some. */
     prepare(aheadMs: number): void {
       if (lease.quota.leased > 0 || health.isDown || mustVerify || !policy.mayPrefetch()) return;
       usedAt = performance.now() + aheadMs;
@@ -227,7 +231,8 @@ export function createCounterQuota(options: CounterQuotaOptions) {
     if (queue.first() !== first) return nextTask();
     if (grant.heldByOthers > 0 && !isSecondTry) return 'requesting';
     const { reserved, available } = lease.quota;
-    // A reservation that has ended in the meantime held back quota when the statement ran, so try again.
+    // When the statement ran, our reservations kept the database from granting a remainder that is smaller than `need`.
+    // They have ended since, so try again.
     if (grant.heldByOthers === 0 && reserved === 0 && !takesRemainder) return nextTask();
     // If nobody has reserved anything, the first waiting call gets all that's left, even if it needs more.
     if (mayGrant() && grant.heldByOthers === 0 && reserved === 0 && available > 0)
@@ -261,15 +266,15 @@ export function createCounterQuota(options: CounterQuotaOptions) {
 
   async function reconcile(): Promise<'idle'> {
     mustReconcile = false;
-    // If the response to our first acquire statement got lost, we may have a lease that we don't know of. Find its
-    // counter with a statement that acquires no quota.
+    // If we never got the response to our first acquire statement, we may have a lease without knowing the id of its
+    // counter. So get the id with a statement that acquires no quota.
     if (lease.counterId === null) await lease.acquire({ limit, need: 1, demand: 0, defaultGrant: 0, takesRemainder: false });
     await lease.reconcile();
     return 'idle';
   }
 
   function nextTask(): QuotaTask | 'idle' {
-    // Another process wants our quota and none of our calls is waiting for it, so return it, even if we have just
+    // If another process wants our quota and none of our own calls is waiting for it, return it, even if we've just
     // acquired it.
     if (queue.first() === undefined && policy.isContested() && lease.quota.available > 0) mustReturn = true;
     const canReturn = mustReturn && lease.counterId !== null && lease.quota.available > 0;

@@ -53,7 +53,8 @@ export async function tryApplyCalls(tx: Queries, calls: readonly SettledCall[]):
       }
     }
     if (attempt === lockAttempts) return false;
-    // This can't be part of a deadlock, because PostgreSQL doesn't count a sleeping transaction as waiting for a lock.
+    // Sleeping here can't be part of a deadlock, because PostgreSQL doesn't count a sleeping transaction as one that
+    // waits for a lock.
     await tx.query('select pg_sleep($1::float8)', [lockPauseSeconds]);
   }
 }
@@ -61,7 +62,10 @@ export async function tryApplyCalls(tx: Queries, calls: readonly SettledCall[]):
 interface Usage {
   readonly projectIds: readonly string[];
   readonly consumed: readonly ConsumedSum[];
-  /** The ids of the calls, and of the counters that they have leases from. */
+  /**
+   * The parameters of the statement that locks the counters: the ids of the calls, and the ids of the counters from
+   * which they have leases.
+   */
   readonly lockParameters: readonly [calls: string, counters: string];
 }
 
@@ -74,7 +78,10 @@ function toUsage(calls: readonly SettledCall[]): Usage {
   };
 }
 
-/** Run this as a separate statement after the locks have been acquired, so that it sees the current rows. */
+/**
+ * Adds the usage to counters that are already locked. This has to be a separate statement after the one that locks
+ * them, so that it sees the current rows.
+ */
 async function countLocked(tx: Queries, { consumed }: Usage, sums: readonly CounterSum[]): Promise<void> {
   if (sums.length === 0) return;
   await tx.query(countCalls, [...toColumns(sums, 'id', 'amount'), ...toColumns(consumed, 'process', 'counter', 'amount', 'generation')]);
@@ -136,15 +143,15 @@ function consumedBy(calls: readonly SettledCall[]): ConsumedSum[] {
   return [...byCounter.values()].flat().filter(({ amount }) => amount > 0);
 }
 
-/** This is a loop because `find` would allocate a closure for each amount. */
+/** A loop is better than `find` here, because `find` would allocate a closure for each amount. */
 function sumOf(sums: readonly ConsumedSum[], generation: number, process: string): ConsumedSum | undefined {
   for (const sum of sums) if (sum.generation === generation && sum.process === process) return sum;
   return undefined;
 }
 
 /**
- * Windows start at a full minute, so we can group the calls by minute. `spent` is the SQL that selects the rows and
- * columns to count.
+ * Returns SQL for the usage to add to each counter. All windows start at a full minute, so it's enough to group the
+ * calls by minute. `spent` is the SQL that selects the rows and columns to count.
  */
 const affectedCounters = (spent: string): string => `
   spent as (
@@ -170,7 +177,10 @@ const newCalls = affectedCounters(`
       from calls
      where id = any($1::uuid[])`);
 
-/** Locks the counters to change, and returns how much to add to each of them. That's 0 if only leases change. */
+/**
+ * Locks the counters that the calls affect, and returns how much to add to each of them. The amount is 0 for counters
+ * of which only a lease changes.
+ */
 const lockAffected = (option: '' | 'skip locked'): string => `
   with ${newCalls}, affected as (
     select c.id, coalesce(counted.amount, 0) as amount from limit_counters c left join counted on counted.id = c.id

@@ -13,8 +13,8 @@ export interface CounterUsage {
 export interface UsageReaderOptions {
   readonly database: Database;
   /**
-   * Our own reservations are current. Those of other processes can be a second old, because each process publishes them
-   * once a second.
+   * Our own reservations come from here, so they're up to date. Those of other processes can be a second old, because
+   * each process only publishes them once per second.
    */
   readonly admission: Pick<Admission, 'reservedFor'>;
   readonly process: string;

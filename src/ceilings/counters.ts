@@ -6,8 +6,8 @@ import { type Ceiling, type CeilingName, type StoreDownPolicy, type WindowKind, 
 
 export interface ProjectLimits {
   /**
-   * When the limits were read from the database (`performance.now()`, just before the read). If we get different limits
-   * for a counter, we use the newer ones.
+   * When the limits were read from the database (`performance.now()` just before the query). For each counter, we use
+   * the limits that were read last.
    */
   readonly readAt: number;
   readonly mayCall: boolean;
@@ -24,7 +24,7 @@ export interface Limits {
   readonly source: string;
   /** Overrides the project's policy. Null if the key has no policy. */
   readonly onBudgetStoreDown?: StoreDownPolicy | null;
-  /** `readAt` is missing if the ceilings can't change. */
+  /** The ceilings of the key, with the time when they were read. `readAt` is missing if the ceilings can't change. */
   readonly key: Readonly<Record<CeilingName, Ceiling>> & { readonly readAt?: number };
   readonly project: ProjectLimits;
 }
@@ -49,7 +49,7 @@ export interface LimitedCounter {
   readonly readAt: number;
 }
 
-/** With a cost ceiling, we can't send calls whose cost is unknown. */
+/** Returns true if any cost ceiling applies. We can't send calls whose cost is unknown in that case. */
 export function hasCostCeiling({ key, source, project }: Limits): boolean {
   const application = project.applications.get(source)?.ceilings;
   return key.cost.limit !== null || (application?.cost.limit ?? null) !== null || project.monthlyCapNanos !== null;
@@ -90,7 +90,7 @@ interface CurrentCounters {
 
 /** Like `countersFor`, but caches the counters of each key until a window ends or a ceiling changes. */
 export function createCounterCache(): typeof countersFor {
-  // If a key changes, it gets a new ceilings object, so the object can serve as the map key.
+  // Whenever a key changes, it gets a new ceilings object. So we can use the object as the map key.
   const byKey = new WeakMap<Limits['key'], CurrentCounters>();
   return (limits, epochMs) => {
     const current = byKey.get(limits.key);

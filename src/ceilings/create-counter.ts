@@ -1,4 +1,4 @@
-/** Creates counter rows, and initializes them with the usage of their window so far. */
+/** Creates counter rows. A new counter starts with the usage of its window up to now. */
 import { minIdAt } from '../core/ids.ts';
 import type { Database } from '../db/database.ts';
 import { lockCounterCreation } from '../db/locks.ts';
@@ -64,7 +64,8 @@ const scopeConditions: Readonly<Record<CounterScope, { readonly ofRow: string; r
     ofRow: 'key_id = any(array(select $8::uuid union all select id from virtual_keys where counted_as = $8::uuid))',
     ofRollup: 'name = any(array(select $8::text union all select id::text from virtual_keys where counted_as = $8::uuid))',
   },
-  // PostgreSQL rejects parameters that a statement doesn't use, so mention `$8`.
+  // PostgreSQL rejects parameters that a statement doesn't use, so these conditions mention `$8` although they don't
+  // need it.
   source: { ofRow: 'source = $3::text and $8::uuid is null', ofRollup: 'name = $3::text' },
   project: { ofRow: '$8::uuid is null', ofRollup: 'true' },
 };

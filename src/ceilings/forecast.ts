@@ -1,10 +1,10 @@
 export type Forecast =
   | { readonly kind: 'reached' }
-  /** The ceiling will be reached at this time, before the window ends. */
+  /** The ceiling will be reached at the time `at`, which is before the window ends. */
   | { readonly kind: 'at'; readonly at: number }
-  /** The window ends before the ceiling is reached. */
+  /** The ceiling won't be reached before the window ends. */
   | { readonly kind: 'not_in_window' }
-  /** There's no useful prediction, because nothing was used recently or the ceiling is more than a year away. */
+  /** We can't make a useful prediction, because nothing was used recently or the ceiling is more than a year away. */
   | { readonly kind: 'none' };
 
 const yearMs = 366 * 86_400_000;

@@ -12,24 +12,24 @@ export interface AcquireRequest {
   readonly process: string;
   readonly generation: number;
   /**
-   * True if the process believes that it has a lease of this generation. If the database has none, the lease was
+   * True if the process believes that it holds a lease of this generation. If there's none in the database, it has been
    * revoked.
    */
   readonly isLeaseExpected: boolean;
   readonly counter: CounterKey;
   readonly limit: number;
-  /** The smallest amount that helps the process. The database grants less only if `takesRemainder` is set. */
+  /** The smallest amount that is of use to the process. The database only grants less if `takesRemainder` is set. */
   readonly need: number;
   readonly demand: number;
   /**
-   * How much the process leases at a time. If its waiting calls need more, some of them wait for the next statement. If
-   * no call is waiting, the database grants at most a tenth of what's left, and if another process is asking for quota,
-   * no more than `need`.
+   * How much the process usually leases at a time. It doesn't get more, even if its waiting calls together need more,
+   * unless `need` alone is larger. If no call is waiting, the database grants at most a tenth of what's left. If
+   * another process is asking for quota, it grants no more than `need`.
    */
   readonly defaultGrant: number;
   /**
-   * True if this process has no reservations. If no other process has quota either, the database then grants whatever
-   * is left, even if it's less than `need`.
+   * True if this process has no reservations. If no other process holds any quota either, the database grants
+   * everything that's left, even if it's less than `need`.
    */
   readonly takesRemainder: boolean;
 }
@@ -61,11 +61,12 @@ export interface LeaseStore {
   acquire(request: AcquireRequest): Promise<LeaseGrant | null>;
   release(lease: LeaseKey, amount: number): Promise<void>;
   /**
-   * Changes the lease to what the process really holds. Call this after a statement if you don't know whether it was
-   * executed. Returns false if there's no such lease.
+   * Changes the lease in the database to what the process really holds. Call this if you don't know whether a statement
+   * was executed. Returns false if there's no such lease.
    *
-   * If the process hasn't learned yet that calls have been stored, `held` still includes their usage, although the
-   * database has already debited it. So the database subtracts everything that it has debited beyond `debited`.
+   * The process may not know yet that some of its calls have been stored. Their usage is then still included in `held`,
+   * although the database has already debited it from the lease. That's why the process passes the total `debited` that
+   * it knows about, and the database subtracts whatever it has debited beyond that.
    */
   reconcile(lease: LeaseKey, held: number, debited: number): Promise<boolean>;
   remove(lease: LeaseKey): Promise<void>;
@@ -214,7 +215,10 @@ export async function revokeLeases(tx: Queries, process: string): Promise<number
   return rows.length;
 }
 
-/** Returns undefined if the counter doesn't exist, and null if the lease has been revoked. */
+/**
+ * Acquires quota if the counter exists, and returns undefined if it doesn't. Returns null if the lease has been
+ * revoked.
+ */
 async function acquireExisting(queries: Queries, request: AcquireRequest): Promise<LeaseGrant | null | undefined> {
   const { process, generation, isLeaseExpected, counter, limit, need, demand, defaultGrant, takesRemainder } = request;
   const values = [

@@ -17,7 +17,7 @@ export interface LeaseOptions {
   /** The journal id of this process. */
   readonly process: string;
   readonly leases: LeaseStore;
-  /** Returns a number that hasn't been a generation of this process before. */
+  /** Returns a generation number that this process hasn't used before. */
   readonly nextGeneration: () => number;
   readonly watch: <Result>(statement: Promise<Result>) => Promise<Result>;
 }
@@ -33,11 +33,11 @@ export function createLease({ key, process, leases, nextGeneration, watch }: Lea
 
   /** Don't use getters here, because V8 would create a separate hidden class for each object literal that has some. */
   const lease = {
-    /** The id of a row in `limit_counters`. Null while there's no lease. */
+    /** The id of the counter's row in `limit_counters`. Null while there's no lease. */
     counterId: null as number | null,
     generation: nextGeneration(),
     quota: new LocalQuota(),
-    /** Returns null if the local quota isn't large enough. */
+    /** Reserves quota that we've already leased. Returns null if that isn't enough. */
     tryGrant: (bound: number): ReserveResult | null =>
       lease.quota.reserve(bound) ? { kind: 'granted', reserved: bound, generation: lease.generation } : null,
     /**
@@ -91,7 +91,9 @@ export function createLease({ key, process, leases, nextGeneration, watch }: Lea
         throw error;
       }
     },
-    /** Forgets an unused lease after its window has ended. The row is deleted with the counter. */
+    /**
+     * Forgets an unused lease after its window has ended. Its row in the database is deleted together with the counter.
+     */
     abandon(): void {
       reset();
     },

@@ -38,7 +38,7 @@ export class LocalQuota {
     return this.#overdraft;
   }
 
-  /** The total that has been debited from the lease in the database, as far as this process knows. */
+  /** The amount that the database has debited from the lease so far, as far as this process knows. */
   get debited(): number {
     return this.#debited;
   }
@@ -75,7 +75,7 @@ export class LocalQuota {
     this.#overdraft -= overdraft;
   }
 
-  /** Undoes a debit that the database is never going to count. */
+  /** Undoes the debit of a call that the database is never going to count. */
   revert(amount: number, overdraft: number): void {
     this.#pending -= amount;
     this.#overdraft -= overdraft;

@@ -5,27 +5,27 @@
 
 export type QuotaState =
   | 'idle'
-  /** A statement is checking whether the lease still exists, because it may have been revoked. */
+  /** Our lease may have been revoked, so we're checking whether it still exists. */
   | 'verifying'
   | 'returning'
   | 'acquiring'
   /** We've asked other processes to return quota and are waiting for it. */
   | 'requesting'
   | 'prefetching'
-  /** After a failed statement, we're updating the lease in the database to what this process holds. */
+  /** A statement has failed, so we're changing the lease in the database to what this process really holds. */
   | 'reconciling'
   | 'removing'
   /**
-   * The current statement has failed or is too slow, so waiting calls get `unavailable`. When it ends, the previous
-   * state returns.
+   * The current statement has failed or is taking too long, so waiting calls get `unavailable`. When the statement
+   * ends, the state changes back to the previous one.
    */
   | 'stalled';
 
 export type QuotaTask = Exclude<QuotaState, 'idle' | 'stalled'>;
 
 /**
- * The transitions between states. A failing statement leads to `stalled`, then back to the previous state when it ends,
- * and finally to `idle`.
+ * The allowed transitions between states. If a statement fails or takes too long, the state changes to `stalled`. When
+ * the statement ends, it changes back to the previous state, and then to `idle`.
  */
 export const quotaTransitions: Readonly<Record<QuotaState, readonly QuotaState[]>> = {
   idle: ['verifying', 'returning', 'acquiring', 'prefetching', 'reconciling', 'removing'],
@@ -41,7 +41,7 @@ export const quotaTransitions: Readonly<Record<QuotaState, readonly QuotaState[]
 
 export interface QuotaStateMachineOptions {
   readonly tasks: Readonly<Record<QuotaTask, () => Promise<QuotaTask | 'idle'>>>;
-  /** Called if a task fails, in which case we don't know whether the database has executed its statement. */
+  /** Called if a task fails. We don't know then whether the database has executed the task's statement. */
   readonly onFailure: () => void;
   readonly onIdle: () => void;
   readonly onTransition?: ((from: QuotaState, to: QuotaState) => void) | undefined;
@@ -70,7 +70,10 @@ export function createQuotaStateMachine({ tasks, onFailure, onIdle, onTransition
 
   return {
     current: (): QuotaState => current,
-    /** Starts a task and the tasks that follow from it. Does nothing if a task is already running. */
+    /**
+     * Starts a task, and then whichever task it returns, until one returns `idle`. Does nothing if a task is already
+     * running.
+     */
     start(task: QuotaTask | 'idle'): void {
       if (current === 'idle' && task !== 'idle') running = run(task);
     },
@@ -82,7 +85,7 @@ export function createQuotaStateMachine({ tasks, onFailure, onIdle, onTransition
     resume(): void {
       if (current === 'stalled') enter(stalledFrom);
     },
-    /** Resolves when the current task, and every task that it leads to, has ended. */
+    /** Resolves when the current task, and all tasks that follow from it, have ended. */
     settled: (): Promise<void> => running,
   };
 }

@@ -23,8 +23,8 @@ export interface UsageBounds {
 /** You have to call either `settle` or `release`, exactly once. */
 export interface Reservation {
   /**
-   * True if the call was admitted without checking all ceilings, because the quota store was unavailable. Has to be
-   * recorded with the call.
+   * True if the quota store was unavailable and the call was admitted without checking all of its ceilings. This has to
+   * be recorded with the call.
    */
   readonly isUnmetered: boolean;
   /**
@@ -37,7 +37,7 @@ export interface Reservation {
    * counters and leases when it stores the call.
    */
   settle(result: CallResult): CallResult;
-  /** For calls that aren't going to be recorded. */
+  /** Releases the reservation of a call that isn't going to be recorded. */
   release(): void;
 }
 
@@ -66,11 +66,14 @@ interface CounterGrant {
   readonly grant: QuotaGrant;
 }
 
-/** A call's reservation on one counter. Extensions enlarge the grant, so that there's a single debit in the end. */
+/**
+ * A call's reservation on one counter. If the reservation has to be extended, we enlarge its grant, so that there's a
+ * single debit in the end.
+ */
 interface CounterReservation extends CounterGrant {
   readonly counter: LimitedCounter;
   grant: QuotaGrant;
-  /** The requested amount. The grant is smaller if there wasn't enough quota left. */
+  /** The amount that we requested. The grant is smaller if there wasn't enough quota left. */
   bound: number;
 }
 
@@ -88,8 +91,8 @@ export async function reserveAll(request: ReservationRequest): Promise<Reservati
     const quota = quotaFor(counter);
     const bound = boundOf(counter.key.ceiling, bounds);
     const result = quota.reserve(bound, counter);
-    // Only `await` if we have to, so that no other call runs in between. If a later ceiling denies this call, its
-    // reservations could otherwise have cost another call its quota.
+    // Don't `await` unless we have to, because other calls could run in the meantime. If a later ceiling then denies
+    // this call, some of those calls may have been denied only because of what this call had reserved.
     reservation.add(result instanceof Promise ? await result : result, counter, quota, bound);
   }
   return reservation;
@@ -158,8 +161,8 @@ class CallReservation implements Reservation {
       const { generation } = grant;
       amounts.push(spent > amount ? { counter, generation, amount, owed: spent - amount } : { counter, generation, amount });
     }
-    // `push` makes V8 reserve space for 17 elements. Copy the array to the right size, because it stays in memory until
-    // the call is stored.
+    // We've filled the array with `push`, for which V8 reserves space for 17 elements. The array stays in memory until
+    // the call is stored, so copy it to one of the right size.
     return amounts.length === 0 ? result : { ...result, consumed: { process, amounts: amounts.slice() } };
   }
 
@@ -177,12 +180,12 @@ async function reserveExtensions(reservations: readonly CounterReservation[], bo
   for (const reservation of reservations) {
     const { counter, quota, grant } = reservation;
     const bound = boundOf(counter.key.ceiling, bounds);
-    // A counter that couldn't grant the full bound has nothing left.
+    // If the counter couldn't grant the full bound before, it has nothing left for an extension either.
     if (bound <= reservation.bound || grant.reserved < reservation.bound) continue;
     const result = await quota.reserve(bound - reservation.bound, counter);
     if (result.kind === 'granted') extensions.push({ reservation, quota, grant: result, bound });
-    // If the lease has been revoked in the meantime, the new grant belongs to a different generation and can't be
-    // merged with the old one.
+    // If the generation is different, the lease has been revoked in the meantime, and we can't merge a grant from the
+    // new lease with the old one.
     if (result.kind !== 'granted' || result.generation !== grant.generation) {
       releaseAll(extensions);
       return null;
@@ -209,7 +212,8 @@ function isLasting({ key }: LimitedCounter, quota: CounterQuota, startedAt: numb
 }
 
 export function boundOf(ceiling: CeilingName, bounds: UsageBounds | null): number {
-  // Reserve at least 1. Otherwise an exhausted cost ceiling wouldn't deny calls to free models (`tenant_capped`).
+  // Even if a model is free, reserve at least 1, so that an exhausted cost ceiling denies its calls too
+  // (`tenant_capped`).
   if (ceiling === 'cost') return Math.max(1, bounds?.costNanos ?? 0);
   return ceiling === 'tpm' ? (bounds?.tokens ?? 0) : 1;
 }

@@ -17,8 +17,8 @@ export interface StoreHealthOptions {
   readonly database: Database;
   readonly logger: Logger;
   /**
-   * The length of a tick. We detect slow statements by counting ticks, because a process that's too busy to handle a
-   * response also has late ticks, and so doesn't mistake this for an outage.
+   * The length of a tick. We count ticks to detect slow statements. If the process is too busy to handle a response,
+   * its ticks are late as well, so we don't mistake that for an outage.
    */
   readonly tickMs?: number;
   readonly ticks?: number;
@@ -67,8 +67,8 @@ export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, 
   };
 
   /**
-   * Sends a probe halfway through the timeout, and calls `onTimeout` at its end. `hasResponded` says whether the store
-   * has responded to the probe.
+   * Sends a probe to the store when half of the timeout has passed, and calls `onTimeout` at the end of the timeout.
+   * `hasResponded` says whether the store has responded to the probe.
    */
   const watchTime = (onTimeout: (hasResponded: boolean) => void): (() => void) => {
     let hasResponded = false;
@@ -102,7 +102,7 @@ export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, 
         else goDown('no response in time');
         onStalled();
       };
-      // The embedded database runs in this process. It may be busy, but is never unreachable.
+      // The embedded database needs no timeout. It runs in this process, so it may be busy but is never unreachable.
       const cancelTimeout = database.kind === 'embedded' ? () => undefined : watchTime(onTimeout);
       try {
         const result = await work;

@@ -22,7 +22,7 @@ export interface UnmeteredQuota extends Pick<CounterQuota, 'reserve' | 'settle'>
 
 interface Entry {
   readonly quota: UnmeteredQuota;
-  /** Null if the window never ends. */
+  /** The end of the window, or null if it never ends. */
   readonly end: number | null;
 }
 
@@ -55,7 +55,7 @@ function createQuota(logger: Pick<Logger, 'warn'>): UnmeteredQuota {
   return {
     reserve(bound, { key, limit }) {
       const left = shareOf(limit, key.window === 'minute') - used - reserved;
-      // If nothing is reserved, let the call have what's left even if it needs more, as with any ceiling.
+      // As with any ceiling, a call may take what's left even if it needs more, provided that nothing else is reserved.
       const isOnly = reserved === 0 && left > 0;
       if (bound > left && !isOnly) {
         const ceiling = `${key.scope} ${key.ceiling} ${key.window}`;

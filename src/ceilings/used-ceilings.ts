@@ -1,4 +1,7 @@
-/** A metric. Counts ceilings on calls and cost that are used up in their current window, or nearly so. */
+/**
+ * Counts the ceilings on calls and cost that are used up in their current window, or almost used up. This is exported
+ * as a metric.
+ */
 import type { Queries } from '../db/database.ts';
 import type { CounterScope } from './counters.ts';
 

@@ -5,7 +5,7 @@
 
 export type ReserveResult = (QuotaGrant & { readonly kind: 'granted' }) | { readonly kind: 'denied' } | { readonly kind: 'unavailable' };
 
-/** `generation` says which lease the quota is from. */
+/** `generation` identifies the lease from which the quota was granted. */
 export interface QuotaGrant {
   readonly reserved: number;
   readonly generation: number;
@@ -41,8 +41,8 @@ export function createWaitQueue() {
     resolveWhere,
     snapshot: (): ReadonlySet<Waiter> => new Set(waiters),
     /**
-     * Denies waiting calls that need at least `bound`. New calls that need as much are denied right away for the next
-     * 100 ms.
+     * Denies the waiting calls among `candidates` that need at least `bound`. For the next 100 ms, new calls that need
+     * as much are denied without asking the database.
      */
     deny(bound: number, candidates: ReadonlySet<Waiter>): void {
       resolveWhere((waiter) => (candidates.has(waiter) && waiter.bound >= bound ? { kind: 'denied' } : null));

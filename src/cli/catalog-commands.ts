@@ -7,7 +7,10 @@ import { asArray, type JsonObject } from '../core/json/narrow.ts';
 import { CommandError, type Invocation } from './command.ts';
 import { readInput } from './options.ts';
 
-/** Returns the service's receipt, extended by the entries that weren't sent and why. */
+/**
+ * Imports a price table. Adds to the service's receipt which entries weren't sent and why, and how many entries belong
+ * to vendors that no provider uses.
+ */
 export async function importCatalog({ send, args: { file = '' }, options }: Invocation): Promise<JsonObject> {
   const text = await readInput(file);
   const { providers } = await send('get /provision/catalog');

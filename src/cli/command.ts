@@ -19,9 +19,9 @@ export interface Invocation {
    * `members`. Throws CommandError.
    */
   send(address: string, body?: JsonObject): Promise<JsonObject>;
-  /** Like `send`, for a body of any length. */
+  /** Sends a body of any length. Works like `send` otherwise. */
   upload(address: string, chunks: AsyncIterable<Uint8Array>): Promise<JsonObject>;
-  /** Like `send`, for a response of any length. */
+  /** Yields a response of any length in chunks. Works like `send` otherwise. */
   download(address: string): AsyncIterable<Uint8Array>;
   readonly warn: (text: string) => void;
   readonly output: CommandOutput;
@@ -38,7 +38,7 @@ export interface Command {
   readonly args?: readonly string[];
   /** Fields of the body that get no option. */
   readonly without?: readonly string[];
-  /** Options that aren't fields of the query or the body. */
+  /** Additional options, which don't set a field of the query or the body. */
   readonly options?: readonly Option[];
   readonly timeoutMs?: number;
   readonly run?: (invocation: Invocation) => Promise<JsonObject>;

@@ -4,7 +4,10 @@ import { formatTable } from './table.ts';
 
 export type KeyUsageReport = ReturnType<typeof describeKeyUsage>;
 
-/** Reports on the keys in TEMPORAL_PAYLOAD_KEY, in their order, followed by keys that are needed but missing there. */
+/**
+ * Reports on each key in TEMPORAL_PAYLOAD_KEY, in the order of the variable. Keys that are needed but aren't in the
+ * variable come last.
+ */
 export function describeKeyUsage({ runs, schedules, keys }: PayloadKeyUsage, configuredIds: readonly string[]) {
   const missingIds = [...keys.keys()].filter((id) => !configuredIds.includes(id)).toSorted();
   const describe = (id: string) => {
@@ -12,7 +15,7 @@ export function describeKeyUsage({ runs, schedules, keys }: PayloadKeyUsage, con
     const position = configuredIds.indexOf(id);
     return {
       ...{ id, configured: position >= 0, runs, schedules },
-      /** Some of the workflows and schedules that still need the key. */
+      /** A few of the workflows and schedules that need the key, as examples. */
       examples,
       advice: adviceFor(position, runs + schedules > 0),
     };

@@ -112,7 +112,10 @@ const refusedCallColumns: readonly Column[] = [
   'id',
 ];
 
-/** Each row is a failed attempt, but `RESULT` says how the whole call ended. */
+/**
+ * Lists failed attempts, one per row. `RESULT` is the outcome of the call, which may have succeeded with a later
+ * attempt.
+ */
 function formatFailedAttempts(response: JsonObject): string {
   const data = toRows(response).flatMap((call) =>
     asArray(call.attempts)

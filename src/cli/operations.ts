@@ -63,7 +63,7 @@ function commandName(address: string): string {
   const [method = '', path = ''] = address.split(' ');
   const nouns = path.split('/').filter((segment) => segment !== '' && !segment.startsWith('{'));
   const last = nouns.at(-1) ?? '';
-  // If the last segment isn't plural, it's a verb and not a collection, e.g. `rotate`.
+  // Collections have plural names. If the last segment is singular, it's a verb, e.g. `rotate`.
   const isVerb = nouns.length > 2 && !last.endsWith('s') && nouns.at(-2) !== 'teams';
   const name = isVerb ? `${nouns.at(-2)} ${last}` : `${last} ${verbs[method] ?? (apiOperations[address]?.list ? 'list' : 'show')}`;
   return renamed[name] ?? name;

@@ -36,8 +36,8 @@ const names: Readonly<Record<string, string>> = {
 };
 
 /**
- * The words that stand for null, or for an empty list if the field can't be null. For other options, the word depends
- * on the kind of field.
+ * What users type to set an option to null, or to an empty list if the field can't be null. Options that aren't listed
+ * here have the same word as all options of their kind (`nullWords`).
  */
 const words: Readonly<Record<string, string>> = {
   'delete-after-days': 'never',

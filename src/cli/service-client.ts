@@ -42,7 +42,7 @@ export async function connectService(variables: Environment, url: string | undef
       const content = body === undefined ? {} : { body: JSON.stringify(body), contentType: 'application/json' };
       return readResponse(target, await request(target, path, { method, signal: AbortSignal.timeout(timeoutMs), ...content }));
     },
-    /** Like `send`, for a body of any length and without a timeout. */
+    /** Sends a body of any length. Works like `send` otherwise, but has no timeout. */
     async upload(path: string, chunks: AsyncIterable<Uint8Array>): Promise<JsonObject> {
       const content = { body: ReadableStream.from(chunks), contentType: 'application/x-ndjson' };
       return readResponse(target, await request(target, path, { method: 'POST', ...content }));
@@ -97,7 +97,10 @@ async function readResponse(target: Target, response: Response): Promise<JsonObj
   throw new CommandError(sentence ?? `the gateway responded with status ${response.status}`, response.status);
 }
 
-/** Checks whether this is one of the gateway's errors that are plain text (docs/api/reference.md#plain-text-errors). */
+/**
+ * Some errors of the gateway are plain text (docs/api/reference.md#plain-text-errors). Checks whether the response may
+ * be one of them.
+ */
 function isPlainTextError({ status, headers }: Response): boolean {
   return [400, 413, 415].includes(status) && (headers.get('content-type') ?? '').startsWith('text/plain');
 }

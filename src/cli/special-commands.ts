@@ -1,4 +1,4 @@
-/** Commands that need more than one request. */
+/** Implements the commands that send more than one request. */
 import { asArray, asObject, type JsonObject } from '../core/json/narrow.ts';
 import { CommandError, type Invocation } from './command.ts';
 import { readInput } from './options.ts';

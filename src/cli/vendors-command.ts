@@ -221,7 +221,8 @@ function insert(text: string, { provider, model, fileName, env }: Insertion) {
     throw new ConfigError([`${fileName}: cannot add to the providers section; add this by hand:\n\n${toBlock(provider)}`]);
   const withTier = file.has('tiers') || model === '-' ? null : addToSection(withProvider, 'tiers', 'standard', [`${name}/${model}`]);
   const next = withTier ?? withProvider;
-  // The environment variable for the key may still be missing, but everything else has to be valid.
+  // Check that the changed file is valid. The environment variable for the key may not be set yet, so use a placeholder
+  // in this case.
   const variable = credential !== null && 'variable' in credential ? credential.variable : null;
   loadConfig({ env: variable === null ? env : { ...env, [variable]: env[variable] ?? 'to-be-set' }, fileText: next, fileName });
   return { text: next, hasTier: withTier !== null };

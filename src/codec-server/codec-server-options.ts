@@ -55,8 +55,8 @@ export async function readCodecServerSettings(
     errors.push('--ui-origin: is required; pass the origin of the Temporal UI, for example --ui-origin http://localhost:8233');
   const publicUrl = checkPublicUrl(values['public-url'], uiOrigins, errors);
   const { payloadKeys } = settings.temporal;
-  // A variable whose value is malformed, or whose file can't be read, still counts as set. We've already reported those
-  // errors, so there's no need to complain that it's missing too.
+  // Checks whether a variable is set, even if its value is malformed or its file can't be read. We've already reported
+  // those errors, so we shouldn't complain that the variable is missing too.
   const isNamed = (name: 'TEMPORAL_PAYLOAD_KEY' | 'GATEWAY_ADMIN_TOKEN'): boolean => Boolean((env[name] || env[`${name}_FILE`])?.trim());
   if (!isNamed('TEMPORAL_PAYLOAD_KEY')) errors.push('TEMPORAL_PAYLOAD_KEY: is required for gateway codec-server');
   const adminTokens = await findAdminTokens(env, settings);

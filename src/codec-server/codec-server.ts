@@ -24,7 +24,9 @@ export interface CodecServerOptions extends CodecServerSettings {
   readonly logger: Logger;
 }
 
-/** Temporal accepts blobs of up to 2 MiB, and a request contains the base64 payloads of one event. */
+/**
+ * A request contains the payloads of one event. Temporal limits a blob to 2 MiB, and base64 makes it a third larger.
+ */
 const maxPayloadsBytes = 4 * 1024 * 1024;
 const maxFormBytes = 4 * 1024;
 const requestTimeoutMs = 30_000;

@@ -23,7 +23,10 @@ const base64Pattern = /^[A-Za-z0-9+/_-]*={0,2}$/;
 
 export function createPayloadJsonCodec(payloadKeys: readonly Uint8Array[]) {
   const codecs = createDataConverter(payloadKeys).payloadCodecs ?? [];
-  /** Takes a JSON body and returns a JSON body. Throws BadPayloadsError. */
+  /**
+   * Converts each payload in a JSON body, and returns the new JSON body. Throws BadPayloadsError if the body or a
+   * payload is invalid.
+   */
   const convert = async (body: string, convertPayload: (given: GivenPayload) => Promise<object>): Promise<string> =>
     JSON.stringify({ payloads: await Promise.all(parsePayloads(body).map(convertPayload)) });
   return {

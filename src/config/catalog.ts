@@ -131,7 +131,8 @@ function buildRow(id: string, row: ModelValues, { addError, source, getSourceTex
     contextWindow: row.context_window ?? starter?.context_window ?? null,
     firstContentTimeoutMs: row.first_content_timeout_ms ?? null,
     imageTokens: row.image_tokens ?? (kind === 'chat' ? findImageTokens(model) : null),
-    // `amounts` returns nano-dollars, which have nine decimals, but factors are stored in millionths.
+    // Factors are stored in millionths. `amounts` returns nano-dollars, which have three more decimals, so divide by a
+    // thousand.
     tierMillionths: Object.fromEntries(Object.entries(tiers).map(([tier, factor]) => [tier, factor / 1_000n])),
     perToolUseNanos: amounts('per_tool_use', { ...toolPrices, ...starter?.per_tool_use, ...row.per_tool_use }),
     traits: toTraits({ ...starter, ...row }),

@@ -164,7 +164,7 @@ export interface OidcConfig {
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
 
-/** `auto` means text if standard output is a terminal, and JSON otherwise. */
+/** `auto` selects text if standard output is a terminal, and JSON otherwise. */
 export type LogFormat = 'auto' | 'json' | 'text';
 
 export interface ServerConfig {
@@ -210,7 +210,7 @@ export interface TemporalConfig {
   /** Creates the namespace if it doesn't exist. The dev server always does this. */
   readonly createNamespace: boolean;
   readonly apiKey: string | null;
-  /** Null to connect without TLS. The files aren't read before connecting. */
+  /** Contains the paths of the TLS files, which we don't read until we connect. Null to connect without TLS. */
   readonly tls: TemporalTls | null;
   /**
    * Keys of 32 bytes in base64. The first one encrypts payloads, and all of them can decrypt. If the list is empty,

@@ -14,7 +14,7 @@ export interface TableInput {
   readonly text: string;
   /** The file's name, for error messages. */
   readonly name: string;
-  /** Rows of the configured providers, of which only `name`, `vendor` and `serves` are used. */
+  /** The rows of the configured providers. We only read their `name`, `vendor` and `serves`. */
   readonly providers: readonly unknown[];
   /** Mappings in the form `<name in the table>=<provider>`. */
   readonly as: readonly string[];

@@ -79,7 +79,8 @@ export function parseEnvironment(
       bodyMemoryBytes: getInteger('GATEWAY_BODY_MEMORY_MIB', 512, 32, 1_048_576) * 1024 * 1024,
       // Only `serve` waits by default, to give readiness probes time to notice. A worker doesn't serve any calls.
       stopDelayMs: command === 'worker' ? 0 : getInteger('GATEWAY_STOP_DELAY_SECONDS', command === 'serve' ? 5 : 0, 0, 300) * 1_000,
-      // `start` usually runs in a terminal, where people don't want to wait long after pressing Ctrl-C.
+      // The timeout of `start` is shorter, because it usually runs in a terminal, where people don't want to wait long
+      // after pressing Ctrl-C.
       stopTimeoutMs: getInteger('GATEWAY_STOP_TIMEOUT_SECONDS', command === 'start' ? 10 : 600, 0, 3_600) * 1_000,
       metricsAddress: parseAddress('GATEWAY_METRICS_ADDRESS', getText, errors),
     },

@@ -228,10 +228,7 @@ interface Origin extends Omit<CatalogOptions, 'findProvider'> {
   readonly findProxy: FindProxy;
 }
 
-/**
- * The origin of the gateway's own values, which don't come from a file. Errors in them are ignored here, because a test
- * would find them.
- */
+/** The origin of values that are built into the gateway. We ignore errors in them, because a test would find them. */
 const builtInOrigin: Origin = { source: 'starter', getSourceText: () => null, addError: () => undefined, findProxy: noProxy };
 
 function buildSections(values: FileValues, origin: Origin): CatalogSections {

@@ -14,15 +14,15 @@ import type { FileValues } from './file-schema.ts';
 interface UseFacts {
   readonly tiers: Tiers;
   /**
-   * The names of the configured providers. If one of them happens to be called `local`, it's an ordinary provider, and
-   * the gateway doesn't run any models itself, because its own embedder would need that name.
+   * The names of the configured providers. If an operator has named one of them `local`, the gateway doesn't run any
+   * models itself, because its own embedder would need that name.
    */
   readonly providerNames: ReadonlySet<string>;
 }
 
 /**
- * Returns the local models that tiers use. Even if no tier names one, the default model may be needed, for example
- * because there are no other embeddings.
+ * Returns the local models that the gateway has to run. These are the ones in tiers. If no tier names one, the default
+ * model may still be needed, for example because there are no other embeddings.
  */
 export function findUsedLocalModels(mode: 'auto' | 'on' | 'off', { tiers, providerNames }: UseFacts): readonly LocalModel[] {
   if (mode === 'off' || providerNames.has(localProvider)) return [];

@@ -25,7 +25,7 @@ export interface SkippedEntry {
 }
 
 export interface ConvertedTable {
-  /** Rows in the format of gateway.yaml. Their keys are `<provider>/<model>`. */
+  /** Catalog rows in the format of gateway.yaml, keyed by `<provider>/<model>`. */
   readonly models: Readonly<Record<string, JsonObject>>;
   readonly skipped: readonly SkippedEntry[];
   /** The number of table entries for vendors that no provider uses. */
@@ -110,11 +110,11 @@ function toRow(fields: JsonObject, provider: TableProvider): JsonObject | string
 
 /**
  * Returns a chat model's capabilities in the format of gateway.yaml. The table only lists what a model supports, so we
- * treat a missing capability as unsupported.
+ * treat a missing capability as unsupported. It doesn't say how to request thinking.
  *
- * `supports_response_schema` is also set for models of the messages dialect that produce JSON through a tool, so it's
- * only conclusive if it's missing. Models that accept a schema have `supports_native_structured_output`. The table
- * doesn't say how to request thinking.
+ * Models that accept a schema have `supports_native_structured_output`. `supports_response_schema` is also set for
+ * models of the messages dialect that produce JSON through a tool, so it doesn't tell us much. But if it's missing, the
+ * model doesn't accept a schema.
  */
 function toCapabilities(fields: JsonObject, { serves }: TableProvider): JsonObject {
   const responsesOnly = asString(fields.mode) === 'responses' ? { serves: ['responses'] } : {};
@@ -128,7 +128,7 @@ function toCapabilities(fields: JsonObject, { serves }: TableProvider): JsonObje
   };
 }
 
-/** Checks whether the field is a price that catalog rows use. Prices of audio and tools are ignored. */
+/** Checks whether this is a price that we can use in a catalog row. We ignore other prices, e.g. those of tools. */
 function isPriceField(name: string): boolean {
   return /^(?:(?:in|out)put_cost_per_(?:token|image|character|second|query|search_unit|request|image_token|audio_token|video_per_second)|cache_(?:read|creation)_input_token_cost|cache_creation_input_token_cost_above_1hr|input_cost_per_token_cache_hit)(?:_above_\d+k_tokens|_priority|_flex)?$/.test(
     name,
@@ -220,9 +220,9 @@ function toLongInputPrices(fields: JsonObject, base: TokenAmounts): JsonObject |
 }
 
 /**
- * Returns the price factors of the service tiers. For most tiers they're calculated from prices in the table. For the
- * fast mode and the regions of vendors with the messages dialect, the table has the factors. If input and output have
- * different factors, the larger one is used.
+ * Returns the price factors of the service tiers. For `priority` and `flex`, we calculate them from prices in the
+ * table. If input and output have different factors, we use the larger one. For `fast` and `us`, which are the fast
+ * mode and a region of vendors with the messages dialect, the table has the factors.
  */
 function toServiceTiers(fields: JsonObject, base: TokenAmounts): JsonObject | undefined {
   const priced = ['priority', 'flex'].map((tier) => {

@@ -48,8 +48,8 @@ export function buildProviders(
 }
 
 /**
- * Builds a provider and the members of its pool. Some code only knows the provider, so the provider itself gets the
- * connection settings of the first member.
+ * Builds a provider and the members of its pool. The provider gets the connection settings of the first member, for
+ * code that doesn't know about members.
  */
 function buildPool(name: string, { members, ...row }: ProviderValues, options: ProviderOptions): ProviderConfig {
   const { addError } = options;
@@ -59,7 +59,7 @@ function buildPool(name: string, { members, ...row }: ProviderValues, options: P
     const isOfMember = (key: unknown): boolean => Object.hasOwn(own, String(key)) || !Object.hasOwn(row, String(key));
     const addMemberError: AddError = (path, message) => {
       if (isOfMember(path[0])) addError(['members', index, ...path], message);
-      // All members inherit these settings, so report an error in them only for the first member.
+      // This setting comes from the provider, and all members inherit it, so only report the error once.
       else if (index === 0) addError(path, message);
     };
     // A member's own cloud identity replaces the provider's API key.
@@ -83,8 +83,8 @@ function buildProvider(name: string, row: ProviderValues, { addError, findProxy 
   const vendor = findVendor(row, addError);
   const dialect = row.dialect ?? vendor?.dialect ?? 'chat';
   if (row.dialect === undefined && vendor === null) addError(['dialect'], 'is required, because the vendor is unknown');
-  // If the row sets the vendor's other dialect, which is at a different address, the vendor's description doesn't
-  // apply.
+  // A vendor may have another dialect at a different address. If the row selects that one, the vendor's description
+  // doesn't apply.
   const description = vendor?.dialect === dialect ? vendor : null;
   const baseUrl = parseBaseUrl(row, vendor, addError);
   const media = buildMediaFormat(row, description, findVendorByAddress(baseUrl) !== null);

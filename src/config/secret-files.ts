@@ -1,7 +1,6 @@
 /**
- * Reads secrets from files, as mounted by Docker and Kubernetes. `NAME_FILE` names the file that contains the value of
- * `NAME`. Environment variables can't change while the process runs, but files can, so they're read again at every
- * reload.
+ * Reads secrets from files, as mounted by Docker and Kubernetes. To read `NAME` from a file, set `NAME_FILE` to its
+ * path. Unlike environment variables, files can change while the process runs, so they're read again at every reload.
  */
 import { readFileSync } from 'node:fs';
 import { errorMessage } from '../core/error-messages.ts';
@@ -11,7 +10,7 @@ import { environmentReferences } from './yaml-file.ts';
 
 const secretVariables = Object.entries(variables).flatMap(([name, variable]) => (variable.type === 'secret' ? [name] : []));
 
-/** The only secret that can have more than one line, because there are two admin tokens during a rotation. */
+/** The only secret that can have more than one line. During a rotation, the file contains two admin tokens. */
 const multiline = 'GATEWAY_ADMIN_TOKEN';
 
 export interface SecretFiles {

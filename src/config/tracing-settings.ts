@@ -83,8 +83,8 @@ function parseSampler(getText: GetText, errors: string[]): TracingConfig['sample
 }
 
 /**
- * Returns the variable that applies to traces and its value. The variable that's only for traces takes precedence over
- * the general one.
+ * Returns the variable for this setting and its value. `OTEL_EXPORTER_OTLP_TRACES_*` takes precedence over the general
+ * `OTEL_EXPORTER_OTLP_*`.
  */
 function getForTraces(getText: GetText, name: 'ENDPOINT' | 'PROTOCOL' | 'TIMEOUT'): [VariableName, string | null] {
   const [forTraces, forAll] = [`OTEL_EXPORTER_OTLP_TRACES_${name}`, `OTEL_EXPORTER_OTLP_${name}`] as const;

@@ -19,7 +19,7 @@ export interface Variable {
 
 export type Command = 'start' | 'serve' | 'worker' | 'migrate' | 'codec-server' | 'payload-key';
 
-/** `commands` stands for all commands that send requests to a running service. */
+/** A command that reads the variable. `commands` stands for all commands that send requests to a running service. */
 type Reader = Command | 'commands';
 
 const api: readonly Reader[] = ['start', 'serve'];

@@ -92,7 +92,7 @@ export function parseYamlFile(text: string, { fileName, env, hasBadFile = () => 
     errors.push(`${fileName}:${line}:${col}: ${message.split('\n', 1)[0]}`);
   }
   const hasSyntaxError = document.errors.length > 0;
-  /** An empty object after a syntax error. */
+  /** If there's a syntax error, we don't use anything from the file. */
   const value: unknown = hasSyntaxError ? {} : (toValue(document.contents, []) ?? {});
   return { value, hasSyntaxError, location, getSourceText: (path: Path): string | null => sources.get(pathKey(path)) ?? null };
 }

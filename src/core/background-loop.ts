@@ -14,7 +14,7 @@ import { type BackoffPolicy, backoffMs } from './backoff.ts';
 export type NextRun = 'again' | 'idle' | number;
 
 export interface BackgroundLoopOptions {
-  /** The signal is aborted when the loop is stopped. */
+  /** Does the work of one run. `signal` is aborted when the loop is stopped. */
   readonly run: (signal: AbortSignal) => Promise<NextRun>;
   /** The delay after an idle run. If it's null, an idle loop sleeps until somebody wakes it. */
   readonly intervalMs: number | null;
@@ -31,7 +31,9 @@ export interface BackgroundLoopOptions {
   readonly onFailure?: (error: unknown, failures: number) => void;
   /** Called after the first success that follows a failure. */
   readonly onRecovered?: () => void;
-  /** True to keep the process alive while the loop is waiting, as in `node:timers/promises`. */
+  /**
+   * True if the process should stay alive while the loop is waiting, like the option `ref` of `node:timers/promises`.
+   */
   readonly ref?: boolean;
 }
 
@@ -44,8 +46,9 @@ export interface BackgroundLoop {
    */
   wake(delayMs?: number): void;
   /**
-   * Starts a run immediately, or joins the one in progress. If the run fails, this rejects with the error, after the
-   * callbacks have been called. If the loop hasn't been started, this is the only run. After `stop`, this does nothing.
+   * Starts a run immediately, or joins the one in progress. If the run fails, the callbacks are called first, and then
+   * this rejects with the error. It doesn't start the loop, so if the loop isn't started, there are no further runs.
+   * Does nothing after `stop`.
    */
   runNow(): Promise<void>;
   /** Resolves when no run is in progress. Never rejects. */
@@ -81,7 +84,7 @@ export function createBackgroundLoop(options: BackgroundLoopOptions): Background
 
   const runNow = (): Promise<void> => {
     if (stopping.signal.aborted) return Promise.resolve();
-    // We set this before the run begins, so that anything it calls synchronously sees that a run is in progress.
+    // `runOnce` starts in a microtask, so that `current` is already set for anything that it calls synchronously.
     current ??= inOwnContext(() => Promise.resolve(stopping.signal).then(runOnce));
     return current;
   };

@@ -52,7 +52,8 @@ export async function retry<Result>(
       const { value: delayMs, done } = remaining.next();
       if (done) throw error;
       onRetry?.(error, delayMs);
-      // An abort rejects the sleep. Ignore that, because the next iteration throws the signal's reason.
+      // If the signal is aborted, the sleep rejects. Ignore that here, because the next iteration throws the signal's
+      // reason.
       if (delayMs > 0) await sleep(delayMs, undefined, signal && { signal }).catch(() => undefined);
     }
   }

@@ -70,7 +70,9 @@ export interface Caller {
   readonly onBudgetStoreDown?: StoreDownPolicy | null;
   /** An output limit for calls that don't set one. Absent or null if the key has no default. */
   readonly defaultMaxOutputTokens?: number | null;
-  /** Provider tags that the key requires in addition to the project's. */
+  /**
+   * The tags that a provider must have to serve calls of this key, in addition to the tags that the project requires.
+   */
   readonly requiredTags?: readonly string[];
 }
 
@@ -189,7 +191,7 @@ export interface Call extends RequestedCall {
   readonly isExemptFromCallCeiling?: true;
 }
 
-/** The fields of a media call that we record. Parameters such as the image size aren't included. */
+/** A media call, with the fields that we record. Parameters such as the image size aren't among them. */
 export interface MediaCall extends RequestedCall {
   readonly route: MediaRoute;
   readonly caller: Caller;
@@ -234,7 +236,7 @@ export interface AttemptError {
 }
 
 export interface Attempt {
-  /** The number of the attempt, starting at 1. */
+  /** The number of the attempt within its call, starting at 1. */
   readonly n: number;
   readonly provider: string;
   readonly model: string;
@@ -252,8 +254,8 @@ export interface Attempt {
   /** Null if the model has no known price. */
   readonly costNanos: number | null;
   /**
-   * Set if the vendor may bill the attempt but didn't report any token counts, so that the counts are our estimate.
-   * Always absent for the attempt that served the call.
+   * Set if the token counts are our estimate, because the vendor may bill the attempt but didn't report any. Always
+   * absent for the attempt that served the call.
    */
   readonly estimated?: true;
   readonly error?: AttemptError;
@@ -300,7 +302,7 @@ export interface CallResult {
   readonly cache: 'hit' | 'miss' | null;
   readonly tokens: Tokens;
   readonly costNanos: number | null;
-  /** Absent for calls that are only charged by token. */
+  /** What the call is charged for besides tokens. Absent if it's only charged by token. */
   readonly units?: CallUnits;
   /** True if the tokens, and therefore the cost, are our own estimates because the vendor's final count is missing. */
   readonly estimated: boolean;
@@ -308,8 +310,8 @@ export interface CallResult {
   readonly firstByteMs: number | null;
   readonly attempts: readonly Attempt[];
   /**
-   * The usage to deduct from leases, if any ceiling applies to the call. `process` is the journal id of the process
-   * that holds the leases.
+   * The usage that has to be deducted from leases when the call is stored. Absent if no ceiling applies to the call.
+   * `process` is the journal id of the process that holds the leases.
    */
   readonly consumed?: {
     readonly process: string;
@@ -323,7 +325,7 @@ export interface ConsumedAmount {
   readonly counter: number;
   readonly generation: number;
   readonly amount: number;
-  /** The overdraft, i.e. the part of `amount` that the lease didn't cover. */
+  /** The part of `amount` that the lease didn't cover (the overdraft). */
   readonly owed?: number;
 }
 
@@ -336,7 +338,10 @@ export interface AssistantTurn {
 export interface CallContent {
   readonly request: Buffer;
   readonly response: AssistantTurn | null;
-  /** The ids of the memory items that we inserted into the prompt, if any. `request` doesn't include their text. */
+  /**
+   * The ids of the memory items that we inserted into the prompt. Their text isn't part of `request`. Absent if we
+   * didn't insert any.
+   */
   readonly recalled?: readonly string[];
   /**
    * Our estimate of how many tokens the inserted memory items added to the prompt. Absent if we didn't insert any, and

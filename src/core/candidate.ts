@@ -50,7 +50,7 @@ export interface ModelTraits {
   readonly supportsSchema?: boolean;
   /** How to request thinking in the messages dialect. Defaults to `budget`. */
   readonly thinking?: 'budget' | 'adaptive' | 'none';
-  /** Chat dialect only. True if the model accepts `reasoning_effort`, which is the default. */
+  /** For the chat dialect. True if the model accepts `reasoning_effort`. Defaults to true. */
   readonly reasons?: boolean;
   /**
    * Chat dialect only. How the model accepts the reasoning of earlier turns: in `reasoning_content` (`text`) or in
@@ -70,7 +70,8 @@ export interface ModelLimits {
   readonly maxOutputTokens: number | null;
   readonly maxInputTokens: number | null;
   /**
-   * Some vendors limit the sum of the input and the requested output. Null if this vendor doesn't, or if we don't know.
+   * The limit for input and requested output together, which some vendors have. Null if this vendor doesn't, or if we
+   * don't know.
    */
   readonly contextWindow: number | null;
   /** How long to wait for the first content of a response. If this is null, the provider's setting applies. */

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 
 /**
- * Returns the properties of `after` that differ from `before`, with the old and the new value. `from` is absent if the
- * property is new.
+ * Returns the properties that are different in `after`, with their old and new values. If a property is new, `from` is
+ * absent.
  */
 export function changedMembers(before: object, after: object): Record<string, { readonly from?: unknown; readonly to: unknown }> {
   const old = new Map<string, unknown>(Object.entries(before));

@@ -8,7 +8,7 @@ export interface AwsIdentitySettings {
   readonly region: string;
   /** A profile in the shared AWS config files. If this is null, we use the default credential chain. */
   readonly profile: string | null;
-  /** A role to assume. Null to use the credentials of the chain directly. */
+  /** The role to assume, or null to use the credentials directly. */
   readonly roleArn: string | null;
   readonly externalId: string | null;
   /** The session name in CloudTrail. Null for the default. */
@@ -17,7 +17,7 @@ export interface AwsIdentitySettings {
    * How we authenticate requests: `bearer` sends a token derived from the credentials, and `sigv4` signs each request.
    */
   readonly scheme: 'bearer' | 'sigv4';
-  /** The name of the service in the signature. */
+  /** The service name that's part of the signature. */
   readonly service: string;
 }
 

@@ -4,7 +4,7 @@
  */
 import type { CallUnits, Price, TokenPrice, Tokens, UnitPrices, Units } from './pricing.ts';
 
-/** A correction of a call's stored cost. Unknown costs count as 0. */
+/** The amount by which the stored cost of a call changes. An unknown cost counts as 0. */
 export interface CostAdjustment {
   readonly callId: string;
   readonly nanos: number;
@@ -44,7 +44,7 @@ export function tokenCost(tokens: Tokens, price: Price, units: ChargedUnits = {}
   const { rates } = ratesFor(tokens, price, units);
   const imageInput = Math.min(imageTokens, tokens.input);
   let total = charge(tokens.input - imageInput, rates.inputNanos) + charge(tokens.output, rates.outputNanos);
-  // Skip the counts that are 0 in most calls, because BigInt arithmetic is slow.
+  // Most of these counts are 0 in most calls. Skip those, because BigInt arithmetic is slow.
   if (imageInput > 0) total += charge(imageInput, price.imageInputNanos ?? rates.inputNanos);
   if (tokens.cachedInput > 0) total += charge(tokens.cachedInput, rates.cachedInputNanos);
   if (tokens.cacheWrite > 0) total += charge(tokens.cacheWrite, rates.cacheWriteNanos);

@@ -24,7 +24,7 @@ export function errorMessage(error: unknown): string {
  */
 export function errorSummary(error: unknown): string {
   if (isObject(error) && error.message === '' && Array.isArray(error.errors)) return error.errors.map(errorSummary).join('; ');
-  // PGlite throws plain objects without a message.
+  // PGlite throws plain objects without a message, so show all of their fields.
   if (isObject(error) && typeof error.message !== 'string') return JSON.stringify(error);
   return errorMessage(error).split('\n', 1)[0] ?? '';
 }

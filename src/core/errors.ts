@@ -68,7 +68,7 @@ export const errorSpecs: Readonly<Record<ErrorCode, ErrorSpec>> = specs;
 
 /** Additional fields in an error body, after `message`, `type` and `code` (docs/api/reference.md#errors). */
 export interface ErrorMembers {
-  /** The name of the request parameter that caused the vendor's error. */
+  /** The request parameter that caused the error, according to the vendor. */
   readonly param?: string;
   readonly upstream_code?: string;
   readonly upstream_type?: string;
@@ -96,11 +96,12 @@ export interface GatewayErrorOptions {
   readonly cause?: unknown;
   readonly retryAfterSeconds?: number | undefined;
   /**
-   * Set to false to send `x-should-retry: false`. The backoff of the official SDKs is too short for a retry to succeed.
+   * Set to false to send `x-should-retry: false`, which tells the official SDKs not to retry. Use this if the error
+   * lasts longer than their backoff.
    */
   readonly shouldRetry?: false;
   readonly members?: ErrorMembers;
-  /** A refusal that we still have to record. We never send it to the caller. */
+  /** The refusal that we have to record because of this error. We never send it to the caller. */
   readonly refusal?: Refusal;
 }
 

@@ -35,8 +35,8 @@ export async function acquireFileLock(file: string): Promise<FileLock | null> {
   const inode = createFile(file);
   const connection = lockExclusively(file);
   if (connection === null) return null;
-  // The previous holder may have deleted the file after we opened it and before we locked it. In that case we've locked
-  // a file that nobody else can find, so the lock is worthless.
+  // If the previous holder deleted the file before we locked it, nobody else can find the file that we've locked. So
+  // our lock would be worthless.
   if (findInode(file) !== inode) {
     connection.close();
     return null;
@@ -65,8 +65,8 @@ export async function waitForFileLock(file: string, { onWait, signal }: { onWait
 }
 
 /**
- * Creates the file if it doesn't exist, and returns its inode. The flag `wx` makes the call fail instead of opening an
- * existing file. If we opened it, closing the descriptor would release the lock that this process may hold on it.
+ * Creates the file if it doesn't exist, and returns its inode. We must not open a file that already exists, because
+ * closing it would release the lock that this process may hold on it. The flag `wx` makes sure of that.
  */
 function createFile(file: string): bigint | null {
   try {

@@ -3,7 +3,7 @@ export const localProvider = 'local';
 export const localModels = ['bge-small-en-v1.5', 'multilingual-e5-small-q4'] as const;
 export type LocalModel = (typeof localModels)[number];
 export const defaultLocalModel: LocalModel = 'bge-small-en-v1.5';
-/** The tokenizers of both models truncate their input at this length. */
+/** The maximum input length of both local models. Their tokenizers truncate longer texts. */
 export const localModelMaxTokens = 512;
 
 export function toLocalModelId(model: LocalModel): string {

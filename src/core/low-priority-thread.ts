@@ -33,21 +33,22 @@ interface Job {
 }
 
 /**
- * How much lower the priorities are than that of the event loop. If the event loop needs a whole core, Linux gives a
- * thread a quarter of it with `nice` 5, a tenth with `nice` 10, and a thirtieth with `nice` 15.
+ * By how much the threads' priorities are lower than that of the event loop. If the event loop needs a whole core,
+ * Linux gives a thread a quarter as much CPU time with `nice` 5, a tenth with `nice` 10, and a thirtieth with `nice`
+ * 15.
  */
 const niceness = {
   /**
-   * Until a thread's first reply. Starting it takes 100 to 450 ms of CPU time. With a tenth of a core, the first job
-   * would have to wait for several seconds.
+   * Used until a thread has sent its first reply. Starting a thread takes 100 to 450 ms of CPU time, so with a tenth of
+   * a core, the first job would have to wait for several seconds.
    */
   starting: 5,
-  /** A person who signs in is waiting for it. */
+  /** These jobs get more CPU time than those for bodies, because a person is waiting to be signed in. */
   passwords: 10,
   bodies: 15,
   /**
-   * V8's threads collect the garbage of all threads. They get more time than our thread for large bodies, because the
-   * event loop waits for them when it collects its own garbage.
+   * V8's own threads collect the garbage of all threads, and the event loop waits for them when it collects its own. So
+   * they get more CPU time than our thread for large bodies.
    */
   v8: 10,
 };
@@ -77,7 +78,7 @@ function isMoved(value: unknown): value is Uint8Array<ArrayBuffer> {
 
 /** Starts with the first job. */
 function createThread(nice: number) {
-  /** Jobs by owner. Whoever is first in this map is next. */
+  /** Jobs by owner. The first owner in the map is served next. */
   const waiting = new Map<string, Job[]>();
   let worker: Worker | null = null;
   let running: Job | null = null;
@@ -97,11 +98,11 @@ function createThread(nice: number) {
     const others = listThreads();
     const started = new Worker(new URL('./low-priority-worker.ts', import.meta.url));
     const added = [...listThreads().difference(others)];
-    // Another thread may have been created at the same time, and would keep the lower priority forever. In that case we
-    // lower neither.
+    // If another thread was created at the same time, we can't tell which one is ours. The other one would keep the
+    // lower priority forever, so we don't lower any priority in that case.
     const own = added.length === 1 ? added : [];
-    // Don't leave this to the thread. It would take half of a core from the event loop while it loads its first
-    // modules.
+    // Lower the priority here and not in the thread itself. Otherwise the thread would take half of a core from the
+    // event loop while it loads its first modules.
     lowerPriorities(own, niceness.starting);
     lowerPriorities(listV8Threads(), niceness.v8);
     let hasReplied = false;

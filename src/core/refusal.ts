@@ -24,7 +24,7 @@ export const refusalCodes = {
   model_without_price: 'no_route',
   provider_not_allowed: 'no_route',
   tags_missing: 'no_route',
-  /** The fallback for calls that no model can serve, if there's no more specific reason. */
+  /** Used for calls that no model can serve if there's no more specific reason. */
   no_model: 'no_route',
 } as const;
 

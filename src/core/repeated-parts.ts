@@ -6,7 +6,7 @@
 export interface RepeatedPart {
   readonly start: number;
   readonly end: number;
-  /** If two parts have the same length and fingerprint, their bytes are the same. */
+  /** Parts with the same length and fingerprint have the same bytes. */
   readonly fingerprint: string;
 }
 
@@ -17,17 +17,22 @@ interface Repetition {
 
 const known = new WeakMap<Buffer, Repetition>();
 
-/** `newBytes` is the number of bytes that didn't occur in any earlier body. */
+/**
+ * Remembers how much of a body has occurred before. `newBytes` is the number of bytes that weren't in any earlier body.
+ */
 export function rememberRepetition(body: Buffer, repetition: Repetition): void {
   known.set(body, repetition);
 }
 
-/** Returns parts that may also occur in other bodies. They can overlap and aren't sorted. */
+/** Returns the parts of a body that may also occur in other bodies. The parts can overlap and aren't sorted. */
 export function repeatedPartsOf(body: Buffer): readonly RepeatedPart[] {
   return known.get(body)?.parts ?? none;
 }
 
-/** Returns how many bytes no earlier body contains. If we haven't compared the body, that's all of them. */
+/**
+ * Returns the number of bytes in a body that haven't occurred in any earlier body. If we haven't compared the body with
+ * others, all of its bytes count as new.
+ */
 export function countNewBytes(body: Buffer): number {
   return known.get(body)?.newBytes ?? body.length;
 }

@@ -15,7 +15,10 @@ export interface RequestFormat {
    * `max_tokens`, while many compatible vendors only accept `max_tokens`.
    */
   readonly maxTokensField: 'max_completion_tokens' | 'max_tokens';
-  /** How all chat models of this vendor accept the reasoning of earlier turns. See `ModelTraits.takesReasoning`. */
+  /**
+   * How the vendor's chat models accept the reasoning of earlier turns. A model's own setting takes precedence (see
+   * `ModelTraits.takesReasoning`).
+   */
   readonly takesReasoning: 'none' | 'details';
   /** Fields to remove from the body if the path names the model, because the path already has their values. */
   readonly membersInPath: readonly string[];
@@ -30,7 +33,7 @@ export interface BetaFlags {
   /** The flags that the provider accepts. Null to accept all of them. */
   readonly allowed: readonly string[] | null;
   readonly aliases: Readonly<Record<string, string>>;
-  /** True if the flags also have to be in the body, as `anthropic_beta`. */
+  /** True if the provider expects the flags not only in the header, but also in the body (`anthropic_beta`). */
   readonly isInBody: boolean;
 }
 

@@ -2,7 +2,8 @@
 import { hash } from 'node:crypto';
 
 /**
- * We let Node create a binary string first, which takes 0.3 µs. Hashing to a buffer directly takes 1.1 µs (measured).
+ * We get the hash as a binary string and convert that to a buffer, because it takes 0.3 µs instead of the 1.1 µs for
+ * getting a buffer directly (measured).
  */
 export function sha256(content: string | Buffer): Buffer {
   return Buffer.from(hash('sha256', content, 'binary'), 'binary');

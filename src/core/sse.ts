@@ -10,7 +10,7 @@ export interface SseEvent {
   readonly name: string;
   /** The `data` lines, joined with line feeds. Empty for comments and keep-alives. */
   readonly data: string;
-  /** The range of the event in the returned `bytes`, including the blank line that ends the event. */
+  /** Where the event is in the returned `bytes`, including the blank line at its end. */
   readonly start: number;
   readonly end: number;
 }

@@ -10,13 +10,13 @@
 
 const share = 0.1;
 const maxDebtMs = 50;
-/** For larger writes, going through the thread pool is worthwhile. */
+/** Writes that are larger than this take so long that they're worth a trip through the thread pool. */
 const maxBytes = 256 * 1_024;
 
 export function createSyncWrites(now: () => number = () => performance.now()) {
   /**
-   * How far synchronous writes have exceeded their budget. The debt decreases as time passes. When it gets too high,
-   * there are no more synchronous writes until it's paid.
+   * By how much synchronous writes have exceeded their time budget, in milliseconds. The debt decreases as time passes.
+   * If it gets too high, all writes are asynchronous until the debt is paid.
    */
   let debtMs = 0;
   let countedAt = now();

@@ -17,7 +17,7 @@ export function lowerPriorities(threads: Iterable<string>, nice: number): void {
     try {
       setPriority(Number(thread), Math.min(getPriority() + nice, constants.priority.PRIORITY_LOW));
     } catch {
-      // The thread has ended, or this isn't Linux.
+      // This fails if the thread has ended, or if this isn't Linux. We don't need to handle either case.
     }
   }
 }

@@ -12,8 +12,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export const timeoutSteps = 4;
 
 /**
- * Settles like `work`, or with the result of `onTimeout` if that takes too long. Time in which our own process was
- * stalled hardly counts.
+ * Settles like `work`, or with the result of `onTimeout` if that takes too long. While our own process is stalled,
+ * hardly any time counts towards the timeout.
  */
 export async function withTimeout<Result, Late>(work: Promise<Result>, timeoutMs: number, onTimeout: () => Late): Promise<Result | Late> {
   let timer: NodeJS.Timeout | undefined;

@@ -118,7 +118,7 @@ export function startOfNext(unit: CalendarUnit, zone: string, at: number): numbe
     case 'week':
     case 'month': {
       const date = dateAt(zone, startOf(unit, zone, at));
-      // Some zones have skipped a whole date, which then starts at the same instant as the next one. So continue until
+      // Some zones have skipped a whole date. Such a date starts at the same instant as the next one, so continue until
       // we get past `at`.
       for (let step = 1; ; step += 1) {
         const days = unit === 'week' ? 7 * step : unit === 'day' ? step : 0;

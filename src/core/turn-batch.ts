@@ -6,12 +6,9 @@ import { AsyncLocalStorage } from 'node:async_hooks';
  * have to write is then written at once.
  */
 export interface TurnBatch {
-  /** Runs the callback at the end of this turn, together with all others from this turn. */
+  /** Runs the callback at the end of this turn of the event loop, together with all other callbacks of the turn. */
   run(callback: () => void): void;
-  /**
-   * Runs the callback after this turn's batch, when everything in the batch is either done or waits for something other
-   * than settled promises.
-   */
+  /** Runs the callback after this turn's batch, once all microtasks of the batch have run. */
   runAfter(callback: () => void): void;
 }
 
@@ -20,7 +17,10 @@ export function createTurnBatch(): TurnBatch {
   let following: (() => void)[] = [];
   let isScheduled = false;
   let isRunning = false;
-  /** Keeps the batch out of the trace of whichever call schedules it. */
+  /**
+   * Runs the batch outside of any call's async context. Otherwise it would become part of the trace of the call that
+   * happened to schedule it.
+   */
   const inOwnContext = AsyncLocalStorage.snapshot();
 
   const schedule = (): void => {
@@ -32,7 +32,8 @@ export function createTurnBatch(): TurnBatch {
   const runBatch = (): void => {
     isScheduled = false;
     isRunning = true;
-    // Called from a microtask, `nextTick` runs its callback when there are no microtasks left.
+    // If `nextTick` is called in a microtask, its callback runs when no microtasks are left. So `runFollowing` runs
+    // after everything that the batch has set off.
     queueMicrotask(() => process.nextTick(runFollowing));
     const callbacks = batch;
     batch = [];

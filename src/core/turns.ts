@@ -7,9 +7,9 @@ import { crc32 } from 'node:zlib';
 
 export const pieceBytes = 1_024 * 1_024;
 
-/** Other work gets this much time between two pieces, unless it needs less. */
+/** Between two pieces of our work, we let other work use the event loop for up to this long. */
 const othersMs = 4;
-/** If a turn is this short, there was nothing else to do. */
+/** If a turn of the event loop is shorter than this, there was no other work to do. */
 const idleTurnMs = 0.2;
 
 /**

@@ -14,7 +14,7 @@ export interface Ceiling {
 
 export interface Window {
   readonly start: number;
-  /** Exclusive. Null if the window never ends. */
+  /** The end of the window (exclusive), or null if the window never ends. */
   readonly end: number | null;
 }
 

@@ -62,7 +62,7 @@ const byteaOid = 17;
 const textOid = 25;
 const headBytes = 20;
 
-/** A UTF-16 code unit takes at most this many bytes in UTF-8. Longer sequences encode two code units. */
+/** A UTF-16 code unit takes at most this many bytes in UTF-8. UTF-8 sequences of four bytes encode two code units. */
 const maxUtf8Bytes = 3;
 
 /**

@@ -37,8 +37,8 @@ export interface IndexBuilder {
 }
 
 /**
- * Only call this for servers. The embedded database has a single session, so there are no other writers that a plain
- * index build could block.
+ * Only call this for PostgreSQL servers. The embedded database has a single session, so a plain index build can't block
+ * any other writers there.
  */
 export async function buildIndexes(builder: IndexBuilder, indexes: readonly IndexDefinition[]): Promise<void> {
   for (const index of indexes) {

@@ -29,7 +29,7 @@ export function createConnections(pool: pg.Pool, { onStatementDone, outage }: Co
     await onStatementDone?.();
     // For a text with several statements, as in migrations, `pg` returns an array of results, which has no `rows`.
     const rows: unknown[] = result.rows ?? [];
-    // The caller's row type isn't checked. `value-types.ts` defines how each value is parsed.
+    // We rely on the caller to choose the right row type. `value-types.ts` defines how each value is parsed.
     return rows as Row[];
   };
   const withClient = async <Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result> => {

@@ -194,7 +194,7 @@ async function open(folder: string): Promise<PGlite> {
 }
 
 async function checkMajorVersion(folder: string): Promise<void> {
-  // a new directory doesn't have this file
+  // A new directory doesn't have this file yet.
   const version = await readFile(join(folder, 'PG_VERSION'), 'utf8').catch(() => null);
   const major = version?.trim() ?? embeddedMajorVersion;
   if (major === embeddedMajorVersion) return;

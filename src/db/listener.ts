@@ -110,12 +110,14 @@ export function createListener(options: ListenerOptions): { listen: Database['li
       if (missed === missedChecks) options.logger?.warn({}, 'database notifications do not arrive; polling instead');
       for (const { onReconnect } of [...subscriptions]) if (onReconnect) notifySafely(onReconnect, options.logger);
     }
-    // Increment the count first, because the notification may be back before `notify` returns.
+    // When the notification arrives, it resets this count. That may happen before `notify` returns, so increment the
+    // count first.
     missed += 1;
-    // Don't await the notification. The other connection may hang for a long time, and meanwhile we wouldn't notice if
-    // this one is lost.
+    // Don't await `notify`. It uses another connection, which may hang for a long time, and meanwhile we wouldn't
+    // notice if the listening connection is lost.
     options.notify(checkChannel, ownId).catch(() => {
-      // An unavailable database is reported elsewhere, and it says nothing about lost notifications.
+      // If we can't send the notification, the database is unavailable. That's reported elsewhere, and it doesn't mean
+      // that notifications get lost.
       missed = 0;
     });
   };
@@ -127,7 +129,7 @@ export function createListener(options: ListenerOptions): { listen: Database['li
       return 'idle';
     },
     intervalMs: options.heartbeatMs,
-    // Use jitter so that processes don't reconnect in lockstep.
+    // Add jitter, so that processes don't all reconnect at the same time.
     backoff: { initialMs: 100, maxMs: 5_000, jitter: 0.1 },
     onFailure: outage.failed,
   });
@@ -143,7 +145,7 @@ export function createListener(options: ListenerOptions): { listen: Database['li
         await execute(client, `listen ${pg.escapeIdentifier(channel)}`);
       } else if (!loop.isFailing) {
         loop.start();
-        // The background loop logs the error and retries, so ignore it here.
+        // If this fails, the loop logs the error and keeps trying in the background.
         await loop.runNow().catch(() => undefined);
       }
       if (!client) awaitingReconnect.add(subscription);

@@ -69,7 +69,7 @@ export async function lockGlobal(tx: Queries, lock: GlobalLock): Promise<void> {
   await tx.query('select pg_advisory_xact_lock($1::bigint)', [globalKeys[lock]]);
 }
 
-/** Returns false immediately if another transaction holds the lock. */
+/** Tries to take the lock. Returns false immediately if another transaction holds it. */
 export async function tryLockGlobal(tx: Queries, lock: GlobalLock): Promise<boolean> {
   const [row] = await tx.query<{ acquired: boolean }>('select pg_try_advisory_xact_lock($1::bigint) as acquired', [globalKeys[lock]]);
   return row?.acquired === true;

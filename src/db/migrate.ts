@@ -103,7 +103,7 @@ interface AppliedRow {
   readonly name: string;
   readonly checksum: string;
   readonly oldestServer: number;
-  /** The release that applied the migration. Null for old rows, because releases weren't always stored. */
+  /** The release that applied the migration. Null in old rows, because earlier releases didn't store this. */
   readonly release: string | null;
 }
 
@@ -129,7 +129,7 @@ async function applyNext(database: Database, tx: Queries, migrations: readonly M
   const next = migrations.find((migration) => !applied.has(migration.version));
   if (!next) return 'done';
   try {
-    // The indexes are built on another connection while `tx` holds the lock.
+    // `tx` holds the migration lock while the indexes are built on another connection.
     if (next.indexes && database.kind === 'server') {
       const { signal } = new AbortController();
       await buildIndexes({ tx, run: (statement) => database.runWithoutTimeout(statement, signal) }, next.indexes);
@@ -137,7 +137,7 @@ async function applyNext(database: Database, tx: Queries, migrations: readonly M
   } catch (cause) {
     throw new SchemaError(`migration ${next.name} failed: ${errorMessage(cause)}`, { cause });
   }
-  // The table may still lack columns that a later migration adds, so only fill those that exist.
+  // At this point, `schema_migrations` may lack columns that a later migration adds, so only fill those that exist.
   await tx.query(
     `insert into schema_migrations
      select * from jsonb_populate_record(null::schema_migrations, jsonb_build_object(
@@ -158,8 +158,8 @@ function rejectUnsupportedSchema(rows: readonly AppliedRow[], migrations: readon
   const version = migrations.at(-1)?.version ?? 0;
   const oldestSupported = Math.max(0, ...rows.map((row) => row.oldestServer));
   if (version >= oldestSupported) return;
-  // Recommend the first release whose schema is new enough, or the latest known release if the name of that one is
-  // unknown.
+  // Recommend the first release whose schema is new enough. If we don't know its name, recommend the latest release
+  // that we know of.
   const needed = rows.find((row) => row.version >= oldestSupported)?.release ?? rows.findLast((row) => row.release !== null)?.release;
   throw new SchemaError(
     `the database needs ${needed ? `gateway ${needed}, ` : ''}schema ${oldestSupported} or newer; this is gateway ${readVersion()}, schema ${version}: install a newer gateway, or restore a backup from before the upgrade`,
@@ -185,7 +185,10 @@ async function readMigrations(folder: URL): Promise<Migration[]> {
   return migrations;
 }
 
-/** If the migration runs as a single transaction, `indexes` is null. Otherwise they're built concurrently. */
+/**
+ * Reads a migration file. If the migration runs in a single transaction, `indexes` is null. Otherwise it only contains
+ * indexes, which are built concurrently.
+ */
 async function readMigration(folder: URL, file: string) {
   // Normalize line endings, so that checkouts on Windows have the same checksum.
   const sql = (await readFile(new URL(file, folder), 'utf8')).replaceAll('\r\n', '\n');

@@ -33,20 +33,23 @@ export interface OutageMonitor extends DatabaseOutage {
 }
 
 const defaultQuietMs = 5_000;
-/** How long to wait after a lost connection before it counts as an outage. */
+/**
+ * After a connection is lost, we wait this long before we log it. If it was part of an outage, the outage has been
+ * logged by then.
+ */
 const lostConnectionMs = 1_000;
-/** Limits how far a chain of causes is followed, because an error can be its own (indirect) cause. */
+/** How many causes of an error we follow. There has to be a limit, because an error can be its own (indirect) cause. */
 const maxCauses = 8;
 
 export function createOutageMonitor(logger: Logger | undefined, quietMs = defaultQuietMs): OutageMonitor {
   const reported = new WeakSet();
   let isDown = false;
   /**
-   * An outage isn't reported until the server has responded once, because the schema check already logs why the
-   * database can't be reached.
+   * We don't report an outage before the server has responded for the first time, because the schema check already logs
+   * why the database can't be reached.
    */
   let hasResponded = false;
-  /** `startedAt` and `respondedAt` are monotonic (`performance.now()`). */
+  /** When the outage began and when the server last responded (`performance.now()`, so both are monotonic). */
   let startedAt: number | null = null;
   let respondedAt = 0;
   let suppressed = new Map<string, number>();

@@ -14,8 +14,8 @@ export interface OutboxEntry {
   /** The workflow's input. Temporal stores it, so it must not contain text, only ids, counts and hashes. */
   readonly input: OutboxInput;
   /**
-   * Becomes a search attribute by which operators find a project's runs. Leave it out if the work doesn't belong to a
-   * project.
+   * The project that the work belongs to, if there is one. It becomes a search attribute, by which operators find the
+   * runs of a project.
    */
   readonly projectId?: string;
   /**

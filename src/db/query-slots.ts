@@ -48,7 +48,7 @@ export function createQuerySlots(limit: number) {
   };
 }
 
-/** Gives each key its own slots, and discards the slots of a key that's no longer in use. */
+/** Gives each key its own slots. The slots are discarded when none of the key's queries is running or waiting. */
 export function createSlotsByKey(limit: number) {
   const byKey = new Map<string, { readonly slots: QuerySlots; users: number }>();
   return {
@@ -66,7 +66,10 @@ export function createSlotsByKey(limit: number) {
   };
 }
 
-/** With this limit, two very busy projects together still leave a fifth of the pool to other projects. */
+/**
+ * The maximum number of connections per project. Two very busy projects together then still leave a fifth of the pool
+ * to other projects.
+ */
 const connectionsPerProject = 4;
 const slotsOf = new WeakMap<Database, ReturnType<typeof createSlotsByKey>>();
 

@@ -54,7 +54,7 @@ const warmChunk = 500;
 export function createRowCache<Row>(options: RowCacheOptions<Row>) {
   const { load, clock, onLoadError, maxAgeMs = 10_000, staleIfErrorMs = 3_600_000, maxRows = 20_000 } = options;
   const entries = createLruCache<Entry<Row>>(maxRows);
-  /** Keys for which there's no row, with the time when we looked. */
+  /** Caches the keys that have no row, with the time when we looked them up. */
   const missing = createLruCache<number>(maxRows);
   const loads = new Map<string, Load<Row>>();
   /**
@@ -78,7 +78,7 @@ export function createRowCache<Row>(options: RowCacheOptions<Row>) {
   const loadOnce = async (key: string, isSuperseded: () => boolean): Promise<Row | null> => {
     const loadedAt = clock.now();
     const row = await load(key);
-    // The row changed during the load, so this copy may be outdated. Load it again.
+    // If the row has changed during the load, what we've loaded may be outdated, so load it again.
     if (isSuperseded()) return loadShared(key);
     if (row === null) {
       entries.delete(key);
@@ -109,7 +109,7 @@ export function createRowCache<Row>(options: RowCacheOptions<Row>) {
 
   const revalidate = (key: string, entry: Entry<Row>): Promise<Row | null> =>
     loadShared(key).catch((error: unknown) => {
-      // Fall back to the old row, unless it was invalidated in the meantime or is too old.
+      // Return the old row if we can. If it was invalidated in the meantime or is too old, throw the error.
       if (entries.get(key) !== entry || clock.now() - entry.loadedAt >= staleIfErrorMs) throw error;
       onLoadError?.(error);
       entry.mustRevalidate = false;

@@ -20,7 +20,7 @@ export interface Conversation {
   /** The length of all messages in characters. We derive the token counts from it. */
   readonly characters: number;
   readonly tools: readonly Tool[];
-  /** With `named`, we call this tool no matter what the user says. */
+  /** If this names a tool, we call it no matter what the user says. */
   readonly toolChoice: 'auto' | 'none' | 'required' | { readonly named: string };
   /** Null if the response is free text. */
   readonly schema: JsonObject | null;

@@ -63,8 +63,8 @@ function isTokens(value: unknown): value is readonly number[] {
 }
 
 /**
- * Derives a few positions from the hash of each word, and adds or subtracts 1 there. At the end, the vector is scaled
- * to length 1.
+ * Uses feature hashing, i.e. each word adds or subtracts 1 at a few positions that are derived from its hash. Then
+ * scales the vector to length 1.
  */
 function embed(text: string, dimensions: number): Float32Array {
   const sums = new Float32Array(dimensions);

@@ -7,7 +7,7 @@ export function parseObject(body: Buffer): JsonObject | null {
     const value: unknown = JSON.parse(body.toString('utf8'));
     return isObject(value) ? value : null;
   } catch {
-    // The caller turns this into a 400.
+    // If we return null, the caller responds with a 400.
     return null;
   }
 }

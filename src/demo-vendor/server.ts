@@ -46,7 +46,7 @@ export interface ReceivedRequest {
   readonly request: DemoRequest;
   readonly route: Route | null;
   readonly family: Family;
-  /** Set if the request is invalid, so this has to be the response. */
+  /** The response to an invalid request. Null if the request is valid. */
   readonly refusal: DemoResponse | null;
 }
 
@@ -161,7 +161,7 @@ function decodePathParam(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    // There's a percent sign that isn't an escape, so take the text literally.
+    // The path contains a percent sign that isn't an escape, so don't decode it.
     return text;
   }
 }

@@ -1,4 +1,4 @@
-/** Waits while we're sending a response, but no longer than until the client disconnects. */
+/** Waits for something while we're sending a response, but no longer than until the client disconnects. */
 import type { ServerResponse } from 'node:http';
 
 /**

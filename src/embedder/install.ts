@@ -55,7 +55,9 @@ export async function provideFiles({ models, folder, cacheDir, ...shared }: Inst
   }
 }
 
-/** Don't use the prefix `.fetching-` here, because Temporal's installer deletes all folders that start with it. */
+/**
+ * We can't use the prefix `.fetching-`, because Temporal's installer deletes every folder whose name starts with it.
+ */
 const temporaryPrefix = '.embedder-';
 
 /** Deletes partial files of processes that have died. We hold the lock, so nobody can be using them. */

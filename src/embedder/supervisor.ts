@@ -82,7 +82,8 @@ export async function startLocalEmbedder(options: LocalEmbedderOptions) {
   const loop = createBackgroundLoop({
     async run(signal) {
       const files = await provideFiles({ models, folder, cacheDir, variables, logger, signal });
-      // `provideFiles` doesn't notice an abort while it's hashing files, so check here.
+      // `provideFiles` doesn't check the signal while it's hashing files, so it can succeed even though the signal was
+      // aborted.
       signal.throwIfAborted();
       await runProcess(files, signal);
       crashes += 1;

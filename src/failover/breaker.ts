@@ -122,7 +122,7 @@ export function createBreakers(clock: Clock, onChange: OnChange = () => undefine
   const open = (breaker: Breaker): void => {
     const now = clock.now();
     breaker.openMs = breaker.state === 'closed' ? baseOpenMs : Math.min(breaker.openMs * 2, maxOpenMs);
-    // If `openedAt` is set, a probe has failed and the outage continues, so keep its start.
+    // If a probe has failed, `openedAt` is still set. It's the same outage, so keep its start.
     const openedAt = breaker.openedAt ?? now;
     Object.assign(breaker, { state: 'open', openedAt, retryAt: now + breaker.openMs, probingUntil: 0, successesInHalfOpen: 0 });
   };
@@ -130,8 +130,8 @@ export function createBreakers(clock: Clock, onChange: OnChange = () => undefine
   const succeed = (breaker: Breaker, projectId: string, provider: string): void => {
     breaker.probingUntil = 0;
     if (breaker.state === 'closed') return;
-    // If a call succeeds while the breaker is open, we only made it because all breakers were open. It shows as much as
-    // a successful probe, so count it as one.
+    // We only call a provider with an open breaker if there's no alternative. If that works, it tells us as much as a
+    // successful probe, so count it as one.
     const { state } = breaker;
     breaker.state = 'half_open';
     breaker.successesInHalfOpen += 1;

@@ -26,7 +26,8 @@ export type ChainResult<Success> =
   /** All candidates have failed. `failures` are in the order of the attempts. */
   | { readonly kind: 'exhausted'; readonly failures: readonly AttemptFailure[] }
   /**
-   * The deadline passed, the caller disconnected or the service is stopping. `cut` is the attempt that was interrupted.
+   * The deadline passed, the caller disconnected or the service is stopping. `cut` is the attempt that was interrupted,
+   * if there was one.
    */
   | { readonly kind: 'aborted'; readonly failures: readonly AttemptFailure[]; readonly cut: AttemptFailure | null };
 
@@ -105,7 +106,7 @@ interface Attempt {
   readonly reason: 'next' | 'connection_closed' | 'rate_limited';
 }
 
-/** If this many members fail, the vendor itself is probably in trouble. */
+/** If this many members of a pool fail, the vendor itself is probably in trouble, so we try other models first. */
 const maxFailedMembers = 2;
 
 /**

@@ -51,8 +51,8 @@ export interface ContentWaits {
 const defaultTickMs = 1_000;
 const slowFactor = 4;
 /**
- * The lower bound of a usual wait. Attempts are slow after four times the usual wait, so never within their first ten
- * ticks.
+ * A model's usual wait is never below this. Attempts count as slow after four times the usual wait, so they always have
+ * at least ten ticks.
  */
 const minUsualTicks = 2.5;
 /** The usual wait until we've measured enough waits. It's generous because of reasoning models. */

@@ -4,7 +4,10 @@
  */
 import type { Credential } from './credential-kinds.ts';
 
-/** The pattern stops after this many characters, and `findValueEnd` looks for the end of longer values. */
+/**
+ * The expression matches this many characters of a value at most. `findValueEnd` looks for the real end of longer
+ * values.
+ */
 const maxValueLength = 256;
 const separator = `\\\\{0,4}["'\`\\]]{0,2}\\s{0,8}(?:=>|:=|==|=|:|：|＝|%3[DA]|是|为|為|は|는|은|(?<=\\s)(?:is|ist|lautet|est|es|è|é)(?=\\s))\\s{0,8}`;
 /** In URLs and HTML, `&` starts the next `name=` or a character entity. Elsewhere, it can be part of a secret. */
@@ -32,8 +35,8 @@ export function findAssigned(text: string): Credential[] {
     if (!isSecretValue(groups.value ?? '', { isPassword, isQuoted, next: text.charAt(matchEnd) })) continue;
     const end = findValueEnd(text, matchEnd, { start, isWhole: isPassword && isQuoted });
     found.push({ kind: 'assignment', start, end });
-    // Continue after the secret, because names inside it don't count. Go back a few characters, because the end of the
-    // secret may look like the name of the next one.
+    // Continue after the secret, because names inside it don't count. But go back a few characters first, because the
+    // name of the next secret may have been taken for the end of this one.
     assigned.lastIndex = Math.max(matchEnd, end - maxNameLength);
   }
   return found;

@@ -9,7 +9,7 @@
 
 export interface Credential {
   readonly kind: string;
-  /** Where the secret itself starts, after any name or URL in front of it. */
+  /** The position of the secret itself, after any name or URL in front of it. */
   readonly start: number;
   readonly end: number;
 }

@@ -55,7 +55,7 @@ export function findCredentials(text: string): readonly Credential[] {
   return separate;
 }
 
-/** A shared list, because nearly all texts have no credentials. */
+/** We share this list, because nearly all texts have no credentials. */
 const none: readonly never[] = [];
 
 const restOfRun = /[\w+/=~.%-]{1,4096}/y;
@@ -69,8 +69,8 @@ function followRun(text: string, credential: Credential): Credential {
 }
 
 /**
- * The shortest credential that we recognize is of the kind `slack`. Values of `authorization` headers have to have at
- * least 16 characters.
+ * Shorter tokens can't be credentials. The shortest ones are of the kind `slack`, and values of `authorization` headers
+ * have at least 16 characters.
  */
 const minTokenLength = 15;
 /**
@@ -80,8 +80,8 @@ const tokenCharacters = Uint8Array.from({ length: 128 }, (_, code) => Number(/[\
 
 /**
  * Finds tokens, which are runs of token characters that contain a digit and are long enough for a credential. Ordinary
- * text has few of them, so we rarely need the slow expression for all kinds. We check every 15th character, and look at
- * its neighbors only if it could be part of a token.
+ * text has few of them, so we rarely have to run the expression that matches all kinds of credentials, which is slow.
+ * We check every 15th character, and look at its neighbors only if it could be part of a token.
  */
 function findTokens(text: string): [start: number, end: number][] {
   const tokens: [number, number][] = [];
@@ -104,7 +104,7 @@ function isTokenAt(text: string, at: number): boolean {
   return code < 128 && tokenCharacters[code] === 1;
 }
 
-/** The patterns check for the start of a word, so we include the character before the token. */
+/** Includes the character before the token, because the patterns check that they match at the start of a word. */
 function findPrefixed(text: string, tokenStart: number, tokenEnd: number): Credential[] {
   const from = Math.max(0, tokenStart - 1);
   const found = matchEach(prefixedCredential, text.slice(from, tokenEnd), ({ 0: whole, index, groups = {} }) => ({
@@ -115,7 +115,7 @@ function findPrefixed(text: string, tokenStart: number, tokenEnd: number): Crede
   return found.filter(({ start, end }) => hasDigit(text.slice(start, end)));
 }
 
-/** `matchAll` would take 5 µs even if there's no match. */
+/** We don't use `matchAll`, because it takes 5 µs even if there's no match. */
 function matchEach<Found>(pattern: RegExp, text: string, toFound: (match: RegExpExecArray) => Found): Found[] {
   const found: Found[] = [];
   pattern.lastIndex = 0;
@@ -166,7 +166,10 @@ const inHeader = new RegExp(boundRuns('(?<![\\w-])(?:bearer|basic)[ \\t]{1,8}([\
 /** Matches a password of any format in a connection string, which we recognize by another `name=value` before it. */
 const inConnection = /(?<=[\w ]=[^\s;=,]{1,64}(?:;[ ]?|[ ]))(?:password|pwd)=([^\s;"'`&<>(){}[\]\\]{3,128})/gi;
 
-/** Matches command-line options such as `--db-password value` or, in `inUserOption`, `curl -u name:value`. */
+/**
+ * Matches command-line options with a secret, such as `--db-password value`. `inUserOption` matches `curl -u
+ * name:value`.
+ */
 const inOption =
   /(?<![\w-])--(?:[a-z]{1,20}-){0,3}(?:password|passwd|pass|pwd|token|secret|api-?key|access-?key)[ \t]{1,4}["']?([^\s"'`]{6,256})/gi;
 const inUserOption = /(?<![\w-])(?:-u|--user)[ \t=]{0,4}["']?[^\s:"'`]{1,64}:([^\s"'`]{6,256})/g;

@@ -41,8 +41,8 @@ function removeQuotes(text: string, request: string): string {
     const quoted = text.slice(start, end ?? text.length);
     const isRemoved =
       quoted.length > maxQuotedLength || quoted.includes(placeholder) || isEchoed(quoted, request) || hasPair(quoted, request);
-    // Without a closing quote, the message has no quote here or was cut off. Unless the text is in the request, go on
-    // after the quotation mark.
+    // If there's no closing quotation mark, this isn't a quote or the message was cut off. Unless we have to remove the
+    // text, skip the mark and go on.
     if (end === null && !isRemoved) continue;
     chunks.push(text.slice(at, start), isRemoved ? placeholder : quoted);
     at = end ?? text.length;
@@ -78,8 +78,8 @@ const delimiters = /([:：;,，。=(){}<>|]|\.{3}|(?<!\[)…)/;
 const segmentCore = /[^\s"'`“”‘’«»「」](?:.*[^\s"'`“”‘’«»「」])?/su;
 
 /**
- * Messages such as `Invalid value: <text>` quote without quotation marks. Removes segments between delimiters that come
- * from the request.
+ * Messages such as `Invalid value: <text>` quote the request without quotation marks. Removes the text between two
+ * delimiters if it's in the request.
  */
 function removeSegments(text: string, request: string): string {
   const [first = '', ...rest] = text.split(delimiters);
@@ -106,7 +106,10 @@ function removeRuns(text: string, request: string): string {
   return chunks.join('');
 }
 
-/** If a text occurs this often in the request, we stop counting and treat it as a quote, because a name rarely does. */
+/**
+ * We check this many occurrences of a text at most. A name rarely occurs more often, so we then treat the text as a
+ * quote.
+ */
 const maxOccurrences = 50;
 
 /** Returns true if the text is in the request, other than as a property name or as the value of `model` or `role`. */

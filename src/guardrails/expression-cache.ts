@@ -39,7 +39,9 @@ export function createExpressionCache(maxBytes: number) {
 
 interface CompiledExpression {
   readonly re2: RE2JS;
-  /** The size without the automaton, which grows with the text that the expression has read. */
+  /**
+   * The size of the compiled program. It doesn't include the automaton, which grows while the expression reads text.
+   */
   readonly bytes: number;
   /** The size that the cache currently counts. 0 if the expression was never cached. */
   countedBytes: number;

@@ -9,7 +9,10 @@ export interface Phrase {
   readonly pattern: RegExp;
 }
 
-/** The words of a language, as alternatives of a regular expression. Nouns and adjectives can be stems. */
+/**
+ * The words that prompt injections use in a language, as alternatives of a regular expression. Nouns and adjectives can
+ * be stems.
+ */
 interface Language {
   readonly ignore: string;
   readonly previous: string;

@@ -2,8 +2,8 @@
  * Matches content rules against texts. Expressions run in RE2, which takes linear time no matter what a project writes
  * into them.
  *
- * In each step, we apply one rule to one piece of a text. For slower rules the pieces are shorter, so no step takes
- * long, and the caller can stop after any of them.
+ * We work in steps, each of which applies one rule to one piece of a text. The pieces are shorter for slower rules, so
+ * no step takes long, and the caller can stop after any of them.
  */
 import { LRUCache } from 'lru-cache';
 import { RE2JS } from 're2js';
@@ -15,8 +15,8 @@ import { ignorable } from './injection-forms.ts';
 import { splitText, type TextChunk } from './text-chunks.ts';
 
 /**
- * Applies rules to chunks of text, the first rule to all chunks, then the second, and so on. `from` is the position
- * where the previous request has stopped.
+ * A request to apply rules to chunks of text. We apply the first rule to all chunks, then the second, and so on. `from`
+ * is the position at which the previous request has stopped.
  */
 export interface MatchRequest {
   readonly rules: readonly ContentRule[];
@@ -24,7 +24,10 @@ export interface MatchRequest {
   readonly from: MatchPosition;
 }
 
-/** Where to continue. `piece` counts the pieces of the current rule, because their length depends on the rule. */
+/**
+ * The rule with which matching continues, and how many pieces of text it has been applied to. Every rule splits texts
+ * into pieces of its own length, so we count them for each rule.
+ */
 export interface MatchPosition {
   readonly rule: number;
   readonly piece: number;
@@ -47,7 +50,10 @@ export const firstPosition: MatchPosition = { rule: 0, piece: 0 };
 export function createMatcher(maxBytes: number): Matcher {
   const expressions = createExpressionCache(maxBytes);
 
-  /** The clock is only checked after each step, so this can exceed `limitMs` by the duration of a step. */
+  /**
+   * We only check the clock after each step, i.e. after applying a rule to a piece of text. So this can exceed
+   * `limitMs` by the duration of a step.
+   */
   return ({ rules, chunks, from }, limitMs = Number.POSITIVE_INFINITY) => {
     const startedAt = performance.now();
     const forms = chunks.flatMap(normalizedForms);
@@ -109,8 +115,8 @@ export function compilingCost({ class: ruleClass, expression = '' }: ContentRule
 }
 
 /**
- * The target duration of a step, which determines the length of a piece. Because pieces have a minimum length, a step
- * with an expression of 1,000 instructions can take 60 ms.
+ * How long a step should take. For slow rules, we split texts into shorter pieces to achieve this. But pieces have a
+ * minimum length, so a step with an expression of 1,000 instructions can take 60 ms.
  */
 const maxStepMicros = 20_000;
 const pieceLengths = { min: 3 * 1024, max: 32 * 1024 };

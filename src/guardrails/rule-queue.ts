@@ -49,7 +49,7 @@ interface Task extends Pick<RuleWork, 'rules'> {
   readonly batches: Iterator<readonly TextChunk[]>;
   readonly matched: Set<ContentRule>;
   readonly outcome: PromiseWithResolvers<RuleOutcome>;
-  /** The rest of the current batch. Null if the next one hasn't been fetched yet. */
+  /** What's left of the current batch. Null if we still have to fetch the next one. */
   batch: Batch | null;
   usedMicros: number;
   isEnded: boolean;
@@ -64,7 +64,10 @@ interface Batch {
 
 interface Share {
   readonly tasks: Task[];
-  /** The project's virtual time for fair queueing. The lowest one goes first. */
+  /**
+   * The project's virtual time for fair queueing, in microseconds of CPU time. We serve the project with the lowest one
+   * next.
+   */
   usedMicros: number;
 }
 
@@ -123,8 +126,8 @@ export function createRuleQueue(options: Partial<RuleQueueOptions> = {}) {
       else if (task.usedMicros > maxCallMs * 1_000) settle(task, `takes more than ${maxCallMs / 1_000} seconds of CPU time`);
       return cpuMicros;
     } catch (cause) {
-      // The thread works on one task at a time, so this one must have broken it. A new thread continues with the
-      // others.
+      // The thread only works on one task at a time, so it was this task that broke it. The next task starts a new
+      // thread.
       settle(task, 'needs too much memory or time', cause);
       return maxCallMs * 1_000;
     }

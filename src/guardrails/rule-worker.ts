@@ -4,7 +4,10 @@ import { createMatcher, type MatchRequest } from './match-rules.ts';
 import type { ThreadResult } from './rule-thread.ts';
 
 const maxExpressionBytes = 48 * 1024 * 1024;
-/** The duration of a turn. The current step is always finished, so it can take a little longer. */
+/**
+ * How long the thread works on a request before another project gets its turn. It always finishes the current step, so
+ * this can take a little longer.
+ */
 const turnMs = 20;
 
 const match = createMatcher(maxExpressionBytes);

@@ -45,8 +45,8 @@ export interface Evaluation {
 }
 
 /**
- * How long rules may block the event loop. If they'd take longer, we use the thread, where each turn costs another 0.1
- * ms.
+ * If rules take longer than this, we don't run them on the event loop but in the thread. For faster rules that isn't
+ * worth it, because each request to the thread costs another 0.1 ms.
  */
 const maxInlineMicros = 2_000;
 /** The memory limit for compiled expressions that we evaluate on the event loop. */

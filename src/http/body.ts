@@ -61,14 +61,14 @@ const maxSeparateChunks = 1_024;
 export async function readBody(request: IncomingMessage, limitBytes: number = maxBodyBytes, memory?: KeyBodies): Promise<Buffer> {
   const declared = Number(request.headers['content-length'] ?? 0);
   if (declared > limitBytes) throw tooLarge(limitBytes);
-  // The caller may have disconnected in the meantime, e.g. during the key lookup. `readArriving` would then wait for
-  // events that never fire.
+  // If the caller has already disconnected, e.g. during the key lookup, the events that `readArriving` waits for will
+  // never fire.
   if (request.destroyed) throw new ClientDisconnectedError();
   if (declared === 0 || request.readableLength !== declared) return readArriving(request, limitBytes, memory);
-  // For most requests, the whole body is already in the buffer, so we can do without listeners and a timer.
+  // For most requests, the whole body has already arrived, so we can skip the listeners and the timer.
   memory?.hold(declared);
   const bytes: Buffer = request.read();
-  // Make the request emit `end`, which only happens if its data is consumed.
+  // Let the request flow, because otherwise it would never emit `end`.
   request.resume();
   return bytes;
 }
@@ -100,8 +100,8 @@ function readArriving(request: IncomingMessage, limitBytes: number, memory: KeyB
       heldBytes = size;
       chunks.push(chunk);
       if (size >= pieceEndsAt) {
-        // Node reads up to 2 MiB per connection and turn. Make large bodies take turns, so that they don't hold up
-        // other calls.
+        // Node reads up to 2 MiB per connection and turn. Pause after each piece of a large body, so that other calls
+        // aren't held up.
         pieceEndsAt = size + pieceBytes;
         request.pause();
         void takeTurn().then(() => request.resume());

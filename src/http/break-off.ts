@@ -24,8 +24,8 @@ export function breakOff(response: ServerResponse): void {
   const { socket } = response;
   if (response.destroyed) return;
   if (socket === null) {
-    // This response is queued behind another one on the same connection. When it gets the socket, Node first writes
-    // what it has buffered, so wait for the next tick before we go on.
+    // The response is queued behind another one on the same connection. When it gets the socket, Node first writes the
+    // data that it has buffered for the response, so wait until the next tick before we break it off.
     response.once('socket', () => process.nextTick(breakOff, response));
     return;
   }

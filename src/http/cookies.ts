@@ -1,9 +1,14 @@
-/** Parses and formats the cookies of sign-in pages. Their names depend on HTTPS. */
+/**
+ * Parses and formats the cookies of sign-in pages. If we use HTTPS, their names have a prefix (see `hostCookieName`).
+ */
 
 export interface Cookie {
   readonly name: string;
   readonly value: string;
-  /** 0 deletes the cookie. If this is missing, the browser keeps the cookie until it's closed. */
+  /**
+   * How long the browser keeps the cookie. 0 deletes it. If this is missing, the browser keeps the cookie until it's
+   * closed.
+   */
   readonly maxAgeSeconds?: number;
 }
 
@@ -12,7 +17,7 @@ export function sessionCookieName(secure: boolean): string {
   return hostCookieName('gateway_session', secure);
 }
 
-/** Without a session, form tokens are derived from this cookie. */
+/** The cookie from which we derive form tokens if there's no session. */
 export function formCookieName(secure: boolean): string {
   return hostCookieName('gateway_form', secure);
 }
@@ -44,7 +49,7 @@ export function parseCookies(header: string | undefined): Readonly<Record<string
     try {
       cookies[name] = decodeURIComponent(part.slice(equals + 1).trim());
     } catch {
-      // We only set values that can be decoded, so this cookie isn't ours.
+      // Skip values that we can't decode. We never set such values, so it isn't one of our cookies.
     }
   }
   return cookies;

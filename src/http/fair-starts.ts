@@ -22,18 +22,20 @@ const burst = 16;
  */
 const longTurnMs = 5;
 /**
- * How long we can postpone requests because connections keep arriving. On Linux, this is enough to accept about a
- * hundred connections.
+ * While connections keep arriving, we accept those first and postpone requests for up to this long. On Linux, this is
+ * enough to accept about a hundred connections.
  */
 const maxAcceptMs = 5;
 /**
- * If more requests than this are waiting, we start at least as many as arrive, because each of them takes up memory.
+ * If more requests than this are waiting, each turn starts at least as many as have just arrived. That way the queue
+ * stops growing, because each waiting request takes up memory.
  */
 const maxWaiting = 10_000;
 
 export interface FairStartsOptions {
   /**
-   * Returns the project to which a request belongs. All requests with the same result share one place in the rotation.
+   * Returns the owner of a request, which is its project if we know that. Requests of the same owner share one place in
+   * the rotation.
    */
   readonly ownerOf: (request: IncomingMessage) => string;
   readonly now?: () => number;
@@ -54,13 +56,13 @@ export interface FairStarts {
 export function startFairly(listener: RequestListener, options: FairStartsOptions): FairStarts {
   const { ownerOf, now = () => performance.now(), nextTurn = setImmediate } = options;
   let arrived: ServerResponse[] = [];
-  /** The requests that have been left over from earlier turns, by owner. The first owner is the next one. */
+  /** The requests that we couldn't start in earlier turns, by owner. The first owner in the map is served next. */
   const waiting = new Map<string, ServerResponse[]>();
   let isScheduled = false;
   let turnStartedAt = 0;
   let perTurn = burst;
   let hasAccepted = false;
-  /** When requests began to wait because connections are being accepted. Null if none are waiting. */
+  /** When we began to hold back requests in order to accept connections first. Null if we aren't holding any back. */
   let acceptingSince: number | null = null;
 
   const schedule = (): void => {
@@ -69,9 +71,7 @@ export function startFairly(listener: RequestListener, options: FairStartsOption
     nextTurn(runTurn);
   };
 
-  /**
-   * Returns true if there are probably more connections to accept, in which case requests should start in a later turn.
-   */
+  /** Returns true if there are probably more connections to accept. We don't start any requests in this turn then. */
   const isAccepting = (): boolean => {
     if (!hasAccepted && acceptingSince === null) return false;
     const time = now();
@@ -125,7 +125,7 @@ export function startFairly(listener: RequestListener, options: FairStartsOption
 
   const byOwner = (responses: readonly ServerResponse[]): Map<string, ServerResponse[]> => {
     const owned = new Map<string, ServerResponse[]>();
-    // Group by credentials first, so that we look up each key only once.
+    // Group the requests by their credentials first, so that we look up each key only once.
     for (const requests of Map.groupBy(responses, ({ req }) => credentialsOf(req)).values()) {
       const owner = requests[0] ? ownerOf(requests[0].req) : '';
       owned.set(owner, [...(owned.get(owner) ?? []), ...requests]);
@@ -133,7 +133,7 @@ export function startFairly(listener: RequestListener, options: FairStartsOption
     return owned;
   };
 
-  /** Starts up to `count` requests of an owner, who then moves to the end of the line. */
+  /** Starts up to `count` requests of an owner, and moves the owner to the end of the rotation. */
   const start = (owner: string, count: number): void => {
     const requests = waiting.get(owner) ?? [];
     waiting.delete(owner);
@@ -157,7 +157,10 @@ export function startFairly(listener: RequestListener, options: FairStartsOption
   };
 }
 
-/** If two requests have the same credentials, they have the same owner. */
+/**
+ * Returns a string that identifies the credentials of a request. Requests with the same credentials always have the
+ * same owner.
+ */
 function credentialsOf({ headers, socket }: IncomingMessage): string {
   return headers.authorization ?? String(headers['x-api-key'] ?? socket.remoteAddress);
 }
@@ -169,7 +172,7 @@ export function createOwnerOf(findCached: (key: string) => Caller | null): (requ
       const caller = findCached(parseKey(headers, true));
       if (caller) return caller.projectId;
     } catch {
-      // The key is missing or invalid. We ignore that here, because the request's handler reports it.
+      // If the key is missing or invalid, the handler of the request reports that, so ignore it here.
     }
     return socket.remoteAddress ?? '';
   };

@@ -30,7 +30,10 @@ export function continueInOrder(server: Server): void {
   });
 }
 
-/** Writing to a closed connection only fails the second time. So we send the first probes early, and then back off. */
+/**
+ * The first write to a closed connection still succeeds, and only the second one fails. So we send the first probes
+ * soon after each other, and then back off.
+ */
 const initialBackoffMs = 100;
 const maxBackoffMs = 10_000;
 
@@ -68,7 +71,10 @@ export function onClientDisconnect(response: ServerResponse, disconnected: () =>
   });
 }
 
-/** For plain responses. Aborts if the client disconnects before it has received the whole response. */
+/**
+ * Use this for plain responses. The signal is aborted if the client disconnects before it has received the whole
+ * response.
+ */
 export function whenDisconnected(response: ServerResponse): AbortSignal {
   const disconnected = new AbortController();
   onClientDisconnect(response, () => disconnected.abort());
@@ -77,8 +83,8 @@ export function whenDisconnected(response: ServerResponse): AbortSignal {
 }
 
 function sendProbe(response: ServerResponse, filler: string | null): void {
-  // Unsent data works as well as a probe. A response without a socket is still queued behind another one, so an interim
-  // response would end up in the middle of that one.
+  // If the response has unsent data, that data works as a probe, so we don't need another one. If it has no socket,
+  // it's still queued behind an earlier response, and an interim response would be written into the middle of that one.
   if (response.writableNeedDrain || response.socket === null) return;
   if (response.headersSent) {
     if (filler !== null) response.write(filler);

@@ -84,7 +84,10 @@ export function parseSubject(headers: IncomingHttpHeaders, bodyUser: string | nu
   return isUtf8(bytes) && isSubject(subject) ? subject : null;
 }
 
-/** If this is true and `parseSubject` returns null, the header is invalid. */
+/**
+ * Returns true if the request has a subject header that isn't empty. If `parseSubject` still returns null, its value is
+ * invalid.
+ */
 export function hasSubjectHeader(headers: IncomingHttpHeaders): boolean {
   return (headers[subjectHeader] ?? '') !== '';
 }

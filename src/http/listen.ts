@@ -17,7 +17,7 @@ const backlog = 4_096;
  */
 const acceptsPerTurn = 16;
 
-/** The other sockets that listen on the port of a server. */
+/** The additional sockets that listen on the port of a server, by server. */
 const otherSockets = new WeakMap<Server, NetServer[]>();
 
 /** Starts listening and returns the URL. Rejects with the operating system's error. */
@@ -33,14 +33,14 @@ export async function listenOn(server: Server, host: string, port: number): Prom
  */
 export async function listenForMany(server: Server, host: string, port: number): Promise<string> {
   if (platform() !== 'linux') return listenOn(server, host, port);
-  // Sockets that share a port don't notice other programs that do so, too. So find out first whether the port is free.
-  // If the kernel chooses the port, it's always a free one.
+  // Sockets that share a port don't fail if another program shares the port too. So we first open an ordinary socket to
+  // find out if the port is free. That isn't necessary if the kernel chooses the port.
   if (port !== 0) {
     const probe = createServer();
     await listen(probe, { port, host });
     await close(probe);
   }
-  // The connections that wait are spread over the sockets.
+  // Split the backlog, because each socket has its own queue of connections that haven't been accepted yet.
   const shared = { host, backlog: backlog / acceptsPerTurn, reusePort: true };
   try {
     await listen(server, { ...shared, port });
@@ -49,7 +49,7 @@ export async function listenForMany(server: Server, host: string, port: number):
     throw error;
   }
   const others = Array.from({ length: acceptsPerTurn - 1 }, () =>
-    // These are the options of an HTTP server.
+    // Use the same options as a socket of an HTTP server.
     createServer({ allowHalfOpen: true, noDelay: true }, (socket) => server.emit('connection', socket)),
   );
   otherSockets.set(server, others);

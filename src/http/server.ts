@@ -29,7 +29,7 @@ export interface HealthServerDeps extends ErrorReports {
   readonly health: HealthDeps;
   readonly readMetrics: ReadMetrics;
   readonly adminTokens: () => readonly string[];
-  /** Starts requests together with other work from the same turn of the event loop. */
+  /** If this is set, requests are started together with the other work of the same turn of the event loop. */
   readonly turnBatch?: TurnBatch;
 }
 

@@ -15,7 +15,7 @@ const server = { kind: SpanKind.SERVER };
 export interface RequestSampling {
   /** The sampling ratio for requests without a decision of their own, from 0 to 1. */
   readonly ratio: number;
-  /** True to follow the caller's sampling decision in `traceparent`. */
+  /** True if we follow the caller's sampling decision in `traceparent`. */
   readonly followsParent: boolean;
 }
 

@@ -13,7 +13,7 @@ export interface Upload {
   readonly model: string;
   /** Counts the images and masks that have begun to arrive. */
   readonly countImages: () => number;
-  /** The size of the body. Until the body is complete, we rely on the size that the caller has declared. */
+  /** The size of the body. While the body is still arriving, this is the size that the caller has declared. */
   readonly bodyBytes: number;
   /**
    * Reads the rest of the body, so that `fields` is complete. Call this before you relay the body. Rejects with the
@@ -151,8 +151,8 @@ interface ChunkReader {
 }
 
 /**
- * Reads chunks on demand. The request's own iterator would close the connection if we stop early, so that we couldn't
- * respond.
+ * Reads chunks on demand. We don't use the request's own iterator, because it closes the connection if we stop early,
+ * and then we couldn't send a response.
  */
 function readChunks(request: IncomingMessage): ChunkReader {
   let waiting: { resolve: (chunk: Buffer | null) => void; reject: (error: Error) => void } | null = null;

@@ -59,7 +59,8 @@ export function createBallastFile({ folder, files, bytes }: { folder: string; fi
       }
     },
     async release(): Promise<void> {
-      // A large file can take a while to delete, so set this first. Nobody should use the file in the meantime.
+      // Set this before the deletion, which can take a while for a large file, so that nobody relies on the file in the
+      // meantime.
       exists = false;
       removal = files.remove(path);
       try {

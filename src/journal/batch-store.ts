@@ -67,8 +67,8 @@ export interface BatchStoreOptions {
 interface BatchEntry {
   readonly call: SettledCall;
   /**
-   * Encodes the call as a record for the quarantine. Null if the journal contains no `settled` record because it was
-   * `recover.ts` that settled the call.
+   * Encodes the call as a journal record, so that we can quarantine it if the database rejects it. Null for calls that
+   * were settled by `recover.ts`, because the journal has no `settled` record for them.
    */
   readonly encode: ((call: SettledCall) => Buffer) | null;
 }
@@ -94,7 +94,7 @@ export function createBatchStore(options: BatchStoreOptions) {
   let rejected = 0;
 
   const commit = async (unsanitized: readonly SettledCall[]): Promise<void> => {
-    // This may throw, because calls from memory haven't been validated and a value can have the wrong type.
+    // Calls from memory haven't been validated. If one of their values has the wrong type, `sanitizeCall` may throw.
     const calls = unsanitized.map(sanitizeCall);
     await beforeStore?.(calls);
     await traceBatch(
@@ -222,7 +222,10 @@ function encodeSettled(call: SettledCall): Buffer {
   return Buffer.concat(encodeRecord({ kind: 'settled', call }));
 }
 
-/** Text that an earlier request contained doesn't count, because we don't parse or hash it again. */
+/**
+ * Returns how many bytes of text we have to parse and hash for this call. Text that an earlier request contained
+ * doesn't count, because we don't process it again.
+ */
 function textBytes({ call }: BatchEntry): number {
   return call.content ? countNewBytes(call.content.request) : 0;
 }

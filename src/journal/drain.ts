@@ -138,7 +138,8 @@ export function createDrain(options: DrainOptions): Drain {
       await prepare();
     } catch (error) {
       if (isConnectionError(error)) throw error;
-      // This isn't urgent, because PostgreSQL inserts the rows into the default partition if there's no other.
+      // Continue without the partition and try again in a day. Until then, PostgreSQL inserts the rows into the default
+      // partition.
       logger.error({ err: error }, 'failed to create partition; retrying in a day');
     }
     preparedAt = clock.now();
@@ -217,7 +218,7 @@ export function createDrain(options: DrainOptions): Drain {
       const { promise: reached, resolve } = Promise.withResolvers<void>();
       const waiter: Waiter = { target, resolve };
       waiters = [...waiters, waiter];
-      // The current run may already be past the newest segment, so ask for another one.
+      // The drain may be running and already past the newest segment, so make sure that it runs again.
       if (!loop.isFailing) loop.wake();
       await withTimeout(reached, timeoutMs, () => undefined);
       waiters = waiters.filter((other) => other !== waiter);

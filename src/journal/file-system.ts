@@ -117,8 +117,9 @@ export const nodeFileSystem: JournalFileSystem = {
 };
 
 /**
- * Drops the first `bytes` bytes, because they've been written. Throws if that's none. When a disk fills up, we first
- * see a write that's too short, and only the next one fails with an error.
+ * Returns what's left of `buffers` after the first `bytes` bytes have been written. A short write isn't an error yet,
+ * because when a disk fills up, the first write is cut short and only the next one fails. Throws if nothing was written
+ * at all.
  */
 function skipBytes(buffers: readonly Buffer[], bytes: number): Buffer[] {
   if (bytes === 0) throw nothingWritten();

@@ -26,7 +26,10 @@ export interface DecodedFrames {
   readonly frames: readonly Frame[];
   readonly usedBytes: number;
   readonly end: FrameEnd;
-  /** How long the truncated frame is, or 0 if not even its header is complete. */
+  /**
+   * The size of the truncated frame according to its header, or 0 if the header is incomplete too. Also 0 if no frame
+   * is truncated.
+   */
   readonly neededBytes: number;
 }
 
@@ -83,7 +86,7 @@ export function createFrameBuffer(): FrameBuffer {
   let unsummed: { readonly head: Buffer; readonly attachment: Buffer }[] = [];
   let length = 0;
   let used = 0;
-  /** Where in `memory` the frames start that we haven't added to `buffers` yet. */
+  /** The offset in `memory` of the first frame that isn't in `buffers` yet. */
   let start = 0;
 
   const endBuffer = (): void => {

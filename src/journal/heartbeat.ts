@@ -85,7 +85,8 @@ export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
     start: loop.start,
     async stop() {
       const deletion = loop.stop().then(() => deleteProcess(database, journalId));
-      // If this fails, the row stays behind with an old heartbeat, so other processes find out anyway.
+      // We can ignore a failure. The row then stays behind with an old heartbeat, which tells other processes that this
+      // one is gone.
       await withQueryTimeout(database, deletion).catch((err: unknown) => logger.debug({ err }, 'failed to delete process row'));
     },
   };

@@ -107,7 +107,10 @@ export interface JournalOptions {
   readonly onLost?: (call: SettledCall) => void;
   readonly files?: JournalFileSystem;
   readonly failpoint?: HitFailpoint;
-  /** The records of a turn are written after this batch. */
+  /**
+   * We write records after this batch has run, so that all records from one turn of the event loop are written
+   * together.
+   */
   readonly turnBatch?: TurnBatch;
 }
 

@@ -197,7 +197,7 @@ export function createQuarantine(
   return {
     async addRecord(callId, raw) {
       if (!(await isAllowed(textOf(raw)))) return false;
-      // A rejected record may have an invalid id.
+      // The id of a rejected record may not be a UUID, so don't use it as a file name in that case.
       const name = callId !== null && isUuid(callId) ? callId : createHash('sha256').update(raw).digest('hex');
       await files.write(join(folder, `${name}.record`), raw);
       return true;

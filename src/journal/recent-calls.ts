@@ -18,7 +18,10 @@ export interface WrittenRange {
 interface KeptRange extends WrittenRange {
   end: number;
   readonly calls: SettledCall[];
-  /** How much memory the calls need. In the segment, they may be much smaller (`shared-bytes.ts`). */
+  /**
+   * How much memory these calls take up. In the segment they may take up much less, because request bodies can share
+   * bytes there (`shared-bytes.ts`).
+   */
   bytes: number;
   newBytes: number;
   /** True if `next` has returned this range, so its calls are being stored. */
@@ -28,7 +31,7 @@ interface KeptRange extends WrittenRange {
 export function createRecentCalls({ maxBytes, batchBytes }: { maxBytes: number; batchBytes: number }) {
   let ranges: KeptRange[] = [];
   let bytes = 0;
-  /** The totals of all ranges that `next` hasn't returned yet. */
+  /** The totals for calls that are waiting to be stored, i.e. for all ranges that `next` hasn't returned yet. */
   let waiting = { bytes: 0, newBytes: 0, calls: 0 };
 
   return {
@@ -59,8 +62,8 @@ export function createRecentCalls({ maxBytes, batchBytes }: { maxBytes: number; 
       }
     },
     /**
-     * Returns the next range of records from `offset` on. If they aren't in memory, `calls` is null and you have to
-     * read them from disk. The range then ends at `maxEnd` or earlier.
+     * Returns the calls at this position of the journal. If they aren't in memory, `calls` is null and the caller has
+     * to read them from disk. In that case, `end` is where the next calls in memory start, but at most `maxEnd`.
      */
     next(segment: number, offset: number, maxEnd: number): { readonly end: number; readonly calls: readonly SettledCall[] | null } {
       const range = ranges.find((kept) => kept.segment === segment && kept.start >= offset);

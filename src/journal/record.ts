@@ -164,7 +164,7 @@ const attemptSchema: z.ZodType<Attempt> = z.object({
   error: z.object({ reason: z.string(), type: textOrNull, code: textOrNull, message: textOrNull }).exactOptional(),
 });
 
-/** Records from before there were generations count as generation 0. */
+/** Older versions didn't have generations, so their records count as generation 0. */
 const consumedSchema = z.object({
   counter: z.number(),
   generation: z.number().default(0),

@@ -50,7 +50,8 @@ export async function readWindow(
   for (const frame of decoded.frames) {
     const expanded = mayShareBytes(frame) ? await expandFrame(frame, readShared) : frame;
     expandedBytes += expanded.raw.length;
-    // A frame can get much longer when it's expanded, so a window may hold fewer of them.
+    // Expanded frames can be much longer than the ones in the file. If they no longer fit into the window, return what
+    // we have so far, and leave the others for the next call.
     if (frames.length > 0 && expandedBytes > Math.max(maxBytes, headerBytes)) return { frames, nextOffset, end: 'more' };
     frames.push(expanded);
     nextOffset += frame.raw.length;

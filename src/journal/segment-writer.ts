@@ -43,7 +43,10 @@ export interface SegmentWriterOptions {
   /** Called after each write to a segment. */
   readonly onAppended: (range: WrittenRange) => void;
   readonly failpoint: HitFailpoint;
-  /** We write the records of a turn after this batch. */
+  /**
+   * We write records after this batch has run, so that all records from one turn of the event loop are written
+   * together.
+   */
   readonly turnBatch?: TurnBatch | undefined;
 }
 
@@ -52,8 +55,8 @@ interface WriteGroup {
   readonly frames: FrameBuffer;
   readonly written: PromiseWithResolvers<void>;
   /**
-   * Request bodies that have parts which later bodies may repeat. `offset` is the position of the attachment in
-   * `frames`.
+   * The request bodies of this group that have parts which later bodies may repeat. `offset` says where the attachment
+   * with the bytes of the body starts in `frames`.
    */
   bodies: { readonly body: Buffer; readonly shared: SharedBody | null; readonly offset: number }[];
   /**
@@ -76,7 +79,7 @@ interface EncodedRecord {
   readonly shared: SharedBody | null;
 }
 
-/** If there's an open segment, the record's body can refer to bytes in it. */
+/** Encodes a record. If a segment is open, the encoded body may refer to bytes that are already in it. */
 function encode(record: JournalRecord, open: OpenSegment | null): EncodedRecord {
   const body = attachmentOf(record);
   const shared = body && open ? open.parts.share(body) : null;
@@ -86,8 +89,8 @@ function encode(record: JournalRecord, open: OpenSegment | null): EncodedRecord 
 export function createSegmentWriter(options: SegmentWriterOptions) {
   const { folder, files, clock, segmentBytes, sync, onWritten, onAppended, failpoint, turnBatch = createTurnBatch() } = options;
   const allSegments: MutableSegment[] = [];
-  // This list stays short, because each call waits for its own record, and the number of parked calls is limited
-  // (`parked-calls.ts`).
+  // We don't have to limit the length of this list. Each call waits until its record has been written, and the number
+  // of parked calls is limited (`parked-calls.ts`).
   const pending: (WriteGroup | (() => Promise<void>))[] = [];
   /** The buffer of a group that has been written, so that the next group can reuse it. */
   let spareFrames: FrameBuffer | null = null;
@@ -264,7 +267,8 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
     const { segment, file } = current;
     current = null;
     segment.sealed = true;
-    // Everything has been written (and flushed, if `sync` is set), so we don't lose anything if this fails.
+    // Ignore errors. Everything has already been written (and flushed, if `sync` is set), so we don't lose anything if
+    // the file can't be closed.
     await file.close().catch(() => undefined);
   };
 

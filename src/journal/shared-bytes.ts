@@ -62,7 +62,7 @@ export function createWrittenParts() {
       };
       for (const part of parts.toSorted((one, other) => one.start - other.start || other.end - one.end)) {
         const { start, end } = part;
-        // It's inside of a longer part that we've found.
+        // Skip parts that lie within a longer part that we've already found.
         if (start < at) continue;
         const ranges = written.get(keyOf(part));
         if (ranges === undefined) {
@@ -83,7 +83,8 @@ export function createWrittenParts() {
      */
     add(body: Buffer, shared: SharedBody | null, offset: number): void {
       const ranges = shared ? toRanges(shared.pieces, offset) : [offset, body.length];
-      // If we've just written the whole body, its parts are contiguous, so these ranges are better than the old ones.
+      // If the body was written in full, each of its parts is contiguous there, so remember this copy instead of an
+      // earlier one.
       const parts = shared ? shared.missing : repeatedPartsOf(body);
       for (const part of parts) written.set(keyOf(part), sliceRanges(ranges, part.start, part.end));
     },
@@ -103,7 +104,9 @@ function toRanges(pieces: readonly BodyPiece[], offset: number): Ranges {
   });
 }
 
-/** Returns where to find the bytes from `start` to `end` of a body that's in `ranges`. */
+/**
+ * Returns where in the segment the bytes from `start` to `end` of a body are. `ranges` says where the whole body is.
+ */
 function sliceRanges(ranges: Ranges, start: number, end: number): Ranges {
   const slice: number[] = [];
   let at = 0;

@@ -53,7 +53,10 @@ export const keyInput = z.strictObject({
     .describe('output limit for calls that do not set one; with null, the gateway does not send a limit to the vendor'),
 });
 
-/** Expresses a rule of `parseKeyInput` as JSON Schema, so that it's part of the OpenAPI document. */
+/**
+ * JSON Schema for the rule that a window can only be set for a ceiling with a limit. `parseKeyInput` checks this as
+ * well, but the schema makes it part of the OpenAPI document.
+ */
 export const windowsNeedCeilings = (['calls', 'cost'] as const).map((name) => ({
   if: { required: ['windows'], properties: { windows: { required: [name] } } },
   // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema

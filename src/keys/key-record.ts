@@ -38,7 +38,8 @@ export function ceilingsFrom(create: (name: CeilingName) => Ceilings[CeilingName
 
 export function toKeyInputJson(record: KeyRecord): Record<string, unknown> {
   const { prefix: _prefix, created_at: _created, revoked_at: _revoked, ...settings } = toKeyJson(record);
-  // Requests may not set the window of a ceiling without a limit, so leave those out.
+  // A request that sets a window without a limit would be rejected, so leave out the windows of ceilings that have no
+  // limit.
   const limited = (['calls', 'cost'] as const).filter((name) => record.ceilings[name].limit !== null);
   return { ...settings, windows: Object.fromEntries(limited.map((name) => [name, record.ceilings[name].window])) };
 }

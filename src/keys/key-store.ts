@@ -87,7 +87,7 @@ export async function lockKeyChain(tx: Queries, quotaKeyId: string): Promise<Key
   return rows.map(toKeyRow);
 }
 
-/** When the transaction commits, every process drops the key from its cache. */
+/** Makes every process drop the key from its cache as soon as the transaction commits. */
 async function notifyKeyChange(tx: Queries, prefix: string): Promise<void> {
   await tx.query('select pg_notify($1::text, $2::text)', [keyChannel, prefix]);
 }

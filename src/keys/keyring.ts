@@ -64,8 +64,8 @@ export interface Keyring {
   /** Returns null if the project has no key with this id. */
   findById(projectId: string, id: string): Promise<KeyRecord | null>;
   /**
-   * Changes the settings in `input`. Changed ceilings apply to all keys that share them. `check` can throw to prevent
-   * the change, and gets the current settings in the format of a request. Throws `conflict` if the key is revoked.
+   * Changes the settings in `input`. A change of ceilings applies to all keys that share them. `check` gets the current
+   * settings in the format of a request, and can throw to prevent the change. Throws `conflict` if the key is revoked.
    */
   change(
     projectId: string,
@@ -100,7 +100,10 @@ export interface KeyringOptions {
   readonly logger?: Pick<Logger, 'warn'>;
 }
 
-/** `readAt` is when we started to read the ceilings (`performance.now()`). It's missing if they never change. */
+/**
+ * `readAt` is when the ceilings were read from the database (`performance.now()`, just before the read). It's missing
+ * if the ceilings never change.
+ */
 export type TimedCeilings = Ceilings & { readonly readAt?: number };
 
 interface CachedKey {

@@ -38,7 +38,7 @@ export function matchesHash(text: string, expected: Buffer): boolean {
   return actual.length === expected.length && timingSafeEqual(actual, expected);
 }
 
-/** Six base62 digits are enough, since 62^6 > 2^32. */
+/** Encodes the CRC-32 of the text in base62. Six digits are enough, since 62^6 > 2^32. */
 function checksumOf(text: string): string {
   let rest = crc32(text);
   let digits = '';

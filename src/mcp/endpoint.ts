@@ -45,7 +45,7 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, 
   const waitSeconds = createRateLimit();
   const running = new Set<Promise<void>>();
   const handler = createMcpHandler(({ authInfo }) => createMcpServer(tools, { access: accessOf(authInfo), projectsOf, logger }), {
-    // There are never any changes to notify subscribers of, because tools only change with a release.
+    // Clients may subscribe to changes, but they never get any notifications, because tools only change with a release.
     maxSubscriptions: 100,
     onerror: (err) => logger.debug({ err }, 'MCP request rejected'),
   });
@@ -98,7 +98,7 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, 
           return sendRpcError(response, 400, jsonRpc.invalidRequest, `Invalid Request: nested in more than ${maxNesting} levels`);
       }
       const handled = handle(Object.assign(request, { auth, method: request.method ?? 'GET', url: request.url ?? '/mcp' }), response, body);
-      // Don't wait for subscriptions, because they only end with the client or the process.
+      // `close` doesn't wait for subscriptions, because they only end when the client disconnects or the process exits.
       if (!isListening(body)) running.add(handled);
       await handled.finally(() => running.delete(handled));
     },

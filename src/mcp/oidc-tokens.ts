@@ -34,7 +34,7 @@ const claimsSchema = z.object({
   exp: z.number(),
   email: z.string().optional(),
   email_verified: z.boolean().optional(),
-  /** The claim's name in RFC 9068. Some issuers use a list named `scp` instead. */
+  /** RFC 9068 calls this claim `scope`. Some issuers use `scp` instead, which can be a list. */
   scope: z.string().optional(),
   scp: z.union([z.string(), z.array(z.string())]).optional(),
   client_id: z.string().optional(),

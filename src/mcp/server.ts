@@ -8,7 +8,7 @@ import type { AnyTool, ToolSession } from './tools/tool.ts';
 
 const version = readVersion();
 const fixedList = { listChanged: false };
-/** These lists only change with a release, so clients can cache them. */
+/** The responses to these methods only change with a release, so clients can cache them. */
 const lists = ['server/discover', 'tools/list', 'prompts/list', 'resources/list', 'resources/templates/list'] as const;
 const cacheHint = { ttlMs: 300_000, cacheScope: 'private' } as const;
 

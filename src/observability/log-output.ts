@@ -15,7 +15,7 @@ export interface LogOutput {
 }
 
 export interface LogOutputOptions {
-  /** A pipe should be in non-blocking mode, which Node's own streams set. */
+  /** If this is a pipe, it should be in non-blocking mode. Node's own stream for the pipe sets this mode. */
   readonly fd: number;
   readonly maxBytes?: number;
   /** How long to collect lines before writing them. By default, they're written at the end of the tick. */
@@ -25,7 +25,7 @@ export interface LogOutputOptions {
 
 /** The delay before a retry if a pipe is full. */
 const fullRetryMs = 20;
-/** The delay before a retry after other errors, e.g. if the disk is full or the terminal was closed. */
+/** The delay before a retry after all other errors, e.g. if the disk is full or the terminal was closed. */
 const errorRetryMs = 1_000;
 const exitTimeoutMs = 500;
 const exitRetryMs = 5;

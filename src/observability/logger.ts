@@ -80,8 +80,9 @@ function stringify(fields: LogFields): string {
 const collectLinesMs = 50;
 
 /**
- * Lines from other processes have already been collected there and don't need `collectMs`. Accessing Node's stream
- * switches a pipe to non-blocking mode, so that writing to a full pipe fails instead of blocking the process.
+ * Writes to standard output. The parent of a cluster doesn't need `collectMs`, because its processes have already
+ * collected their lines. Accessing `process.stdout` switches a pipe to non-blocking mode, so that writing to a full
+ * pipe fails instead of blocking the process.
  */
 export function standardOutput(collectMs = 0): LogOutput {
   return createLogOutput({ fd: process.stdout.fd, collectMs });

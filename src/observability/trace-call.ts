@@ -7,7 +7,10 @@ import type { Tokens } from '../core/pricing.ts';
 import { attributes, spanNames } from './trace-names.ts';
 import { getTracer } from './tracing.ts';
 
-/** Does nothing without an active span. Times come from the call's record, in whole milliseconds. */
+/**
+ * Adds spans for a settled call and its attempts to the active span. Does nothing if there's none. The times come from
+ * the call's record, so they're in whole milliseconds.
+ */
 export function traceCall({ metadata, result }: SettledCall): void {
   if (trace.getActiveSpan() === undefined) return;
   const { outcome, code, status, model, cache, costNanos, tokens, estimated, durationMs } = result;
@@ -60,7 +63,10 @@ function traceAttempt({ id, route, stream }: CallMetadata, attempt: Attempt, par
   span.end(startedAt + durationMs);
 }
 
-/** OpenTelemetry's convention is that input tokens include cache reads and writes. */
+/**
+ * We count input tokens and cached tokens separately. OpenTelemetry's convention is that input tokens include cache
+ * reads and writes.
+ */
 function usageOf({ input, cachedInput, cacheWrite, cacheWrite1h, output }: Tokens) {
   const written = cacheWrite + cacheWrite1h;
   return {

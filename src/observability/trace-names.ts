@@ -11,7 +11,7 @@ export const spanNames = {
   journalSettle: 'journal settle',
   drain: 'journal drain',
   store: 'store call',
-  /** The next three names are followed by the name of the workflow or activity. */
+  /** These three span names are followed by the name of the workflow or activity. */
   outbox: 'outbox',
   workflow: 'workflow',
   activity: 'activity',

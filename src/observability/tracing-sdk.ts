@@ -50,9 +50,9 @@ export async function startTracing(settings: TracingSettings, logger: Logger): P
 }
 
 /**
- * Samples every trace that starts in this process, because the decision has already been made: `trace-requests.ts`
- * doesn't start spans for unsampled requests, and batches only get a span if they contain a sampled call. Everything
- * else follows the sampling flag of its parent.
+ * Samples all spans of requests, and all spans without a parent, because they're only started if the trace is sampled:
+ * `trace-requests.ts` doesn't start spans for unsampled requests, and a batch only gets a span if it contains a sampled
+ * call. All other spans follow the sampling flag of their parent.
  */
 function createSampler(decisions: typeof SamplingDecision): Sampler {
   return {

@@ -127,8 +127,8 @@ export async function insertPerson(
   const { email, name = nameFromEmail(email), admin = false, passwordHash } = person;
   // Owners of projects can see this id, and a UUIDv7 would tell them when the account was created. So use a random one.
   const id = randomUUID();
-  // `email` is unique, and unconfirmed accounts from before migration 0046 still have the plain address in this column.
-  // Replace it with a made-up value first.
+  // `email` is unique, but unconfirmed accounts from before migration 0046 still have their plain address in this
+  // column. Replace it with a made-up value, so that it doesn't conflict with the new account.
   await tx.query(`update people set email = id || ':' || email where email = $1::text and project_id is not null`, [email]);
   const rows = await tx.query(
     `insert into people (id, email, name, is_admin, password_hash, created_at)
@@ -154,8 +154,9 @@ async function readConfirmed(queries: Queries, email: string): Promise<PersonRec
 
 /**
  * Checks whether the account may have a password. Accounts that sign in with OpenID Connect can't set one, and neither
- * can unconfirmed accounts. Several of these can have the same address, so by trying out passwords, an owner could
- * learn about other projects. Accounts that had a password before we introduced this rule keep it.
+ * can unconfirmed accounts. Several unconfirmed accounts can have the same address, so if they had passwords, a
+ * project's owner could try them out to learn about other projects. Accounts that had a password before we introduced
+ * this rule keep it.
  */
 export function mayHavePassword({ hasPassword, hasOidc, onlyProject }: PersonRecord): boolean {
   return hasPassword || (onlyProject === null && !hasOidc);

@@ -44,7 +44,10 @@ export function createAttemptLimit({ database, clock }: { readonly database: Dat
   };
 }
 
-/** Returns the key of a counter, e.g. for an email address. Values of different kinds never share a counter. */
+/**
+ * Returns the key under which attempts are counted. `kind` is part of the key, so that e.g. an account and a network
+ * address never share a counter.
+ */
 export function limitKey(kind: string, value: string, max: number): LimitKey {
   return { hash: sha256(`${kind} ${value}`), max };
 }

@@ -22,11 +22,11 @@ export interface AuditStart {
   readonly actor: AuditActor;
   /** The person who made the change. Null if the admin token was used. */
   readonly personId: string | null;
-  /** Null for changes to the deployment. */
+  /** The project that the change belongs to. Null for changes to the deployment. */
   readonly projectId: string | null;
   /** The name of the action, e.g. `key.issue`. */
   readonly action: string;
-  /** The id, slug or prefix of what's being changed. */
+  /** Identifies the object that is changed, by its id, slug or prefix. */
   readonly target?: string | null;
 }
 

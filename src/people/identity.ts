@@ -15,7 +15,8 @@ export async function findPersonOf(queries: Queries, { issuer, subject, verified
       order by oidc_issuer nulls last limit 1`,
     [issuer, subject, verifiedEmail],
   );
-  // A disabled person can't sign in, even if the provider now reports the address of another person's account.
+  // If the person with this identity is disabled, don't fall back to the e-mail address. The provider may now report
+  // the address of another person's account.
   if (!row || row.isDisabled) return null;
   const { isDisabled: _, ...person } = row;
   return person;

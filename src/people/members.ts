@@ -21,7 +21,7 @@ export interface Member {
   readonly name: string;
   readonly role: Role;
   readonly isDisabled: boolean;
-  /** False while nobody has confirmed the address, so that the account is only valid in this project. */
+  /** False if nobody has confirmed the person's e-mail address yet. Such an account is only valid in this project. */
   readonly isConfirmed: boolean;
   readonly createdAt: number;
 }
@@ -136,8 +136,8 @@ export function createMembers({ database, clock }: { readonly database: Database
 }
 
 /**
- * Checks in the audit log whether the project has removed this person. Otherwise an owner could add any account by its
- * id, and find out who it belongs to.
+ * Checks in the audit log whether the project has recently removed this person. Without this check, an owner could
+ * pretend to undo a removal to add any account by its id, and find out who it belongs to.
  */
 async function wasRemoved(tx: Queries, projectId: string, personId: string, since: number): Promise<boolean> {
   const removals = await tx.query(

@@ -21,12 +21,12 @@ const maxLength = 256;
 
 const deriveInThread = defineJob<typeof deriveHash>(new URL('./password-job.ts', import.meta.url).href, 'deriveHash', 'passwords');
 /**
- * Limits the number of waiting hashes. They're computed one at a time, so this many take a few seconds, or ten times as
- * long on a saturated core.
+ * The number of hashes that may be waiting. They're computed one at a time, so the last one has to wait a few seconds,
+ * or ten times as long if the CPU core is saturated.
  */
 const hashes = createTaskCounter({ maxTasks: 50 });
 
-/** True if so many hashes are waiting that further sign-ins should be refused. */
+/** Returns true if sign-ins should be refused because too many hashes are already waiting. */
 export const isHashingBusy = hashes.isBusy;
 
 export async function hashPassword(password: string): Promise<string> {

@@ -40,7 +40,7 @@ export const signInLinkInput = z.strictObject({
 
 export const memberInput = z.strictObject({ role: z.enum(['owner', 'member']) });
 
-/** The details of a removed member, which the page with the undo button keeps. */
+/** What the undo button submits to add a removed member again. */
 export const removedMember = z.strictObject({
   personId: z.uuid(),
   email: z.string().max(254),
@@ -52,7 +52,7 @@ export const removedMember = z.strictObject({
 
 export const invitation = newPersonInput.pick({ email: true, name: true });
 
-/** The form for using a sign-in link that creates an account. */
+/** What people enter when they use a sign-in link that creates an account. */
 const newAccount = z.object({ email, name });
 
 const identity = z.object({ email, name: name.optional().catch(undefined) });

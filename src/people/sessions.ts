@@ -28,8 +28,8 @@ export type Sessions = ReturnType<typeof createSessions>;
 export function createSessions({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
   return {
     /**
-     * Starts a session. Only the result of this call contains the secret. The session with the secret `replaces` is
-     * ended.
+     * Starts a session and returns its secret, of which we only store a hash. If `replaces` is the secret of another
+     * session, that session ends.
      */
     async start(personId: string, { userAgent, replaces = null }: { userAgent: string | null; replaces?: string | null }) {
       const now = clock.now();
@@ -103,8 +103,8 @@ export async function endSessions(queries: Queries, personId: string, except: st
 }
 
 /**
- * SQL condition for live sessions. $2 is the current time. Sessions whose last request was before $3 have been idle for
- * too long.
+ * SQL condition for sessions that are still valid. $2 is the current time. Sessions that haven't been used since $3 are
+ * invalid, because they've been idle for too long.
  */
 const unexpired = 'expires_at > $2::timestamptz and last_seen_at > $3::timestamptz';
 
@@ -126,7 +126,7 @@ function toTimes({ id, createdAt, lastSeenAt, expiresAt }: SessionTimes): Omit<S
     id,
     createdAt: createdAt.getTime(),
     lastSeenAt: lastSeenAt.getTime(),
-    // An idle session ends before it reaches its maximum age.
+    // A session that isn't used ends earlier than its maximum age.
     expiresAt: Math.min(expiresAt.getTime(), lastSeenAt.getTime() + sessionIdleMs),
   };
 }

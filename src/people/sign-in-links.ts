@@ -83,8 +83,8 @@ export function createSignInLinks({ database, clock }: { readonly database: Data
       return database.transaction(async (tx) => {
         await takeLink(tx, secret, clock.now());
         if (link.person === null) {
-          // The first account now exists. The gateway prints a new link each time it's started on a terminal, so delete
-          // any others.
+          // There may be more links that create the first account, because the gateway prints a new one each time it's
+          // started on a terminal. Now that the account exists, delete them.
           await tx.query('delete from sign_in_links where person_id is null');
           return insertPerson(tx, { ...account, admin: true, passwordHash }, clock.now());
         }

@@ -58,8 +58,8 @@ export function createSignIn({ database, clock }: { readonly database: Database;
       const matches = await verifyPassword(password, row?.hash ?? null);
       const person = row && matches ? await readPerson(database, row.id) : null;
       if (!person || person.disabledAt !== null) return { kind: 'refused' };
-      // Somebody else may be guessing this account's password, or guessing from the same address. So don't reset the
-      // counters of the account and of the address, and only take back this attempt.
+      // Only clear the counter for this account from this address. Somebody else may be guessing this account's
+      // password, or guessing from the same address. So from the other two counters, only take back this attempt.
       await limit.clear(byBoth);
       await limit.takeBack(byAccount);
       await limit.takeBack(byAddress);
@@ -85,14 +85,14 @@ export function createSignIn({ database, clock }: { readonly database: Database;
            from people where email = $1::text and project_id is null for update`,
           [email, issuer],
         );
-        // The account is already connected to another subject. The provider may have given its address to somebody
-        // else, so leave the account alone.
+        // The account is disabled, or it's already connected to another subject of this provider. In the latter case,
+        // the provider may have given the address to somebody else, so leave the account alone.
         if (found && !found.isFree) return null;
         const isAllowed = allowedDomains.includes(email.slice(email.lastIndexOf('@') + 1));
         if (!found && !isAllowed && !(await isInvited(tx, email))) return null;
         const now = clock.now();
-        // Until now nobody had verified the account's address, so somebody else may have a password or a session for
-        // it.
+        // Until now, nobody had to prove that they own the account's address, so somebody else may have a password or a
+        // session for the account. End all of these first.
         if (found) await endAccess(tx, found.id, now);
         const personId = found?.id ?? (await insertPerson(tx, { ...person, passwordHash: null }, now)).id;
         await tx.query('update people set oidc_issuer = $2::text, oidc_sub = $3::text, password_hash = null where id = $1::uuid', [
@@ -106,9 +106,9 @@ export function createSignIn({ database, clock }: { readonly database: Database;
 }
 
 /**
- * Moves the roles of unconfirmed accounts with the person's address to the person. We have to do this at every sign-in
- * with the identity provider. If we only did it at the first one, an owner who adds the address later could find out
- * that the deployment already knew it.
+ * Moves the roles of unconfirmed accounts with the person's address to the person. We do this at every sign-in with the
+ * identity provider. If we only did it at the first one, an account that an owner adds later would stay unconfirmed,
+ * which would tell the owner that the deployment already knew the address.
  */
 async function confirmAddress(tx: Queries, personId: string): Promise<PersonRecord | null> {
   const person = await readPerson(tx, personId);

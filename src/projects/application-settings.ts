@@ -66,8 +66,8 @@ export function parseApplicationChange(source: string, input: unknown): (current
 const maxSourceLength = 256;
 
 /**
- * The length counts code points. U+0000 and lone surrogates are rejected, because they can't be stored and can't occur
- * in a header anyway.
+ * The maximum length is in code points. U+0000 and lone surrogates can't be stored, so we reject them. Headers can't
+ * contain them anyway.
  */
 export function sourceIssues(source: string): readonly Issue[] {
   const fits = source !== '' && source.length <= 2 * maxSourceLength && [...source].length <= maxSourceLength;

@@ -27,7 +27,10 @@ export interface Project {
   readonly name: string;
   readonly settings: ProjectSettings & {
     readonly rules: CompiledRules;
-    /** When we started to read the settings (`performance.now()`). */
+    /**
+     * When the settings were read from the database (`performance.now()`, just before the read). Shows which of two
+     * versions is newer.
+     */
     readonly readAt: number;
   };
   readonly createdAt: number;
@@ -38,7 +41,7 @@ export interface ProjectsOptions {
   readonly database: Database;
   readonly clock: Clock;
   readonly logger?: Pick<Logger, 'warn'>;
-  /** Called after any process has changed a project. */
+  /** Called when a project has been changed, no matter by which process. */
   readonly onChange?: (projectId: string) => void;
 }
 

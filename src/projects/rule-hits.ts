@@ -63,7 +63,7 @@ export function createRuleHits({ database, clock, logger }: RuleHitsOptions) {
       await write(taken);
       isFailing = false;
     } catch (err) {
-      // Hits that couldn't be written are older, so they come first.
+      // Add the hits that couldn't be written first, because they're older than those that were added in the meantime.
       const newer = [...pending.values()];
       pending = new Map();
       for (const hits of [...taken, ...newer]) add(hits);

@@ -11,7 +11,7 @@ const modelId = z
 
 const tierName = z
   .string()
-  // A single expression, so that the OpenAPI schema can contain it.
+  // Exclude `auto` in the same expression, so that the OpenAPI schema contains this rule as well.
   .regex(/^(?!auto$)[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, {
     error: ({ input }) =>
       input === 'auto'

@@ -87,7 +87,7 @@ export interface Catalog {
   readonly canaries: ReadonlyMap<string, Canary>;
   /** Routes by provider. Unlike `providers`, this includes providers that only serve media routes. */
   readonly served: ReadonlyMap<string, readonly Route[]>;
-  /** Tags by provider, for the same providers as `served`. Null if the provider meets every requirement. */
+  /** The tags of each provider in `served`. Null if the provider meets every requirement. */
   readonly tags: ReadonlyMap<string, readonly string[] | null>;
   readonly media: Readonly<Record<MediaRoute, MediaRouting>>;
   /** Maps model names without the provider to ids, e.g. `gpt-4o-mini` -> [`openai/gpt-4o-mini`, …]. */

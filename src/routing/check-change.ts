@@ -27,8 +27,8 @@ interface RoutingChangeRequest {
 
 export interface RoutingFindings {
   /**
-   * Mistakes make us reject the change. Their paths name a setting, such as `tiers.standard.0`, `providers` or
-   * `retired`.
+   * Mistakes make us reject the change. The path of an issue names a setting, such as `tiers.standard.0`, `providers`
+   * or `retired`.
    */
   readonly mistakes: readonly Issue[];
   readonly warnings: readonly Issue[];

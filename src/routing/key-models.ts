@@ -86,9 +86,9 @@ function describeUnknown(name: string, usable: Iterable<string>, mayCompare: boo
 }
 
 /**
- * `uncatalogued` means that a configured provider may have the model, but the catalog doesn't, so its price is unknown.
- * `not_allowed` means that the project may not use any of the model's providers. For a project without providers, this
- * applies to tiers as well.
+ * `uncatalogued` means that a configured provider may have the model, but the catalog doesn't list it, so its price is
+ * unknown. `not_allowed` means that the project may not use any of the model's providers. A tier only has this state if
+ * the project may not use any provider at all.
  */
 export type KeyModelState = 'known' | 'uncatalogued' | 'not_allowed' | 'unknown';
 

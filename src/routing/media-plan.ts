@@ -26,7 +26,7 @@ export interface MediaPlanRequest {
   readonly catalogFill: boolean;
   /** True if there's a cost ceiling, so that models without a price are skipped. */
   readonly requiresPrice?: boolean;
-  /** Absent for a check without a request, and so are `loads`. */
+  /** `breakers` and `loads` are missing if we just check what the project could use, without sending a request. */
   readonly breakers?: Breakers;
   readonly loads?: MemberLoads;
 }

@@ -48,7 +48,7 @@ export function countEdits(left: string, right: string, limit: number): number {
   let current = new Uint8Array(right.length + 1);
   for (let column = 0; column <= right.length; column += 1) above[column] = column;
   for (let row = 1; row <= left.length; row += 1) {
-    // Skip cells that are so far from the diagonal that they can't be below `limit`.
+    // We only compute cells near the diagonal of the matrix, because all others can't be below `limit`.
     const first = Math.max(1, row - limit);
     const last = Math.min(right.length, row + limit);
     const code = left.charCodeAt(row - 1);

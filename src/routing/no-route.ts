@@ -36,7 +36,7 @@ export function lacksTags(asked: string, untagged: readonly Untagged[]): Gateway
   });
 }
 
-/** Returns the refusal to record. `reason` is the same as for `explainNoRoute`. */
+/** Returns the refusal that's recorded with the call. `reason` has the same meaning as in `explainNoRoute`. */
 export function refusalOf(reason: string | null): Refusal {
   switch (reason) {
     case 'unknown':

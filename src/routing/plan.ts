@@ -38,7 +38,7 @@ export interface PlanRequest {
   readonly prompt?: PromptSize;
 }
 
-/** A reload of the configuration creates a new planner, because each one belongs to a catalog. */
+/** A planner belongs to one catalog, so a reload of the configuration creates a new one. */
 export interface PlannerDeps {
   readonly catalog: Catalog;
   readonly breakers: Breakers;
@@ -115,7 +115,7 @@ export function createPlanner({ catalog, breakers, catalogFill, loads }: Planner
       if (withMembers.length === 1) return withMembers === plan.candidates ? plan : { ...plan, candidates: withMembers };
       const candidates = orderByPriority(withMembers, createPriority(project, caller.projectId, breakers));
       if (candidates.every((candidate, position) => candidate === plan.candidates[position])) return plan;
-      // Pool members share a model id, so use the position of the first one.
+      // All members of a pool have the same model id, so sort a model by its first candidate.
       const positions = new Map(candidates.map(({ id }, position) => [id, position] as const).toReversed());
       const positionOf = ({ model, skipped }: PlanEntry): number => (skipped === null ? (positions.get(model) ?? 0) : positions.size);
       const entries = plan.entries.toSorted((left, right) => positionOf(left) - positionOf(right));

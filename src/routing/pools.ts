@@ -148,7 +148,7 @@ export function hashText(text: string | Buffer): number {
   return sha256(text).readUInt32LE();
 }
 
-/** Mixes the bits like MurmurHash3. The result is strictly between 0 and 1. */
+/** Scrambles the bits with the finalizer of MurmurHash3. Returns a number that's strictly between 0 and 1. */
 function uniform(bits: number): number {
   let mixed = bits;
   mixed = Math.imul(mixed ^ (mixed >>> 16), 0x85ebca6b);

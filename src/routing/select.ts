@@ -68,7 +68,7 @@ export function selectModels(request: SelectRequest, requested: string, isAuto: 
     isDeniedByKey ||= open.length === 0;
     if (open.length === maxFill) break;
   }
-  // Missing tags no longer matter if there are substitutes.
+  // If we've found substitutes, we don't report those that lack tags.
   return { open, skipped: open.length > 0 ? skipped : [...skipped, ...untagged], isDeniedByKey, isUnknown, isFilled: true };
 }
 

@@ -24,7 +24,7 @@ interface SharedBreakersOptions {
 export type ReadBreakers = (projectId: string, providers: readonly string[]) => Promise<BreakerReport[]>;
 
 export interface SharedBreakers {
-  /** Call this after a breaker has changed its state, so that it's written soon. */
+  /** Call this after a breaker has changed its state, so that the new state is soon written to the database. */
   changed(projectId: string, provider: string): void;
   readonly read: ReadBreakers;
   stop(): Promise<void>;
@@ -62,7 +62,7 @@ export function createSharedBreakers(options: SharedBreakersOptions): SharedBrea
   return {
     changed(projectId, provider) {
       add(projectId, provider);
-      // Don't wake the loop while it's waiting for its backoff after a failed write.
+      // After a failed write, the loop retries by itself with a backoff, so don't wake it earlier.
       if (!loop.isFailing) loop.wake();
     },
     async read(projectId, providers) {

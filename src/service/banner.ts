@@ -12,7 +12,7 @@ export interface BannerFacts {
   /** How the first person can sign in. Null if there already is an account. */
   readonly firstSignIn: FirstSignIn | null;
   readonly dataDir: string;
-  /** How memory is searched, e.g. `by text only: no embeddings are configured`. */
+  /** Says how memory can be searched, e.g. `by text only: no embeddings are configured`. */
   readonly memorySearch: string;
   readonly demo: boolean;
 }

@@ -8,7 +8,7 @@ import { withTimeout } from '../core/time-limit.ts';
 import { type MetricFamily, renderFamilies, samplesBy, sumCounters, toFamilies } from '../observability/metrics/families.ts';
 
 export interface MetricsSource {
-  /** Asks a process for its metrics. When they arrive, call `receive` with this id. */
+  /** Asks the process for its metrics. When it responds, call `receive` with the same id. */
   request(id: number): void;
 }
 

@@ -28,7 +28,7 @@ export interface ClusterWorker {
   readMetrics(): Promise<string>;
 }
 
-/** Longer than the parent's own timeout for collecting metrics (cluster-metrics.ts). */
+/** The parent takes up to two seconds to collect the metrics (cluster-metrics.ts), so wait longer than that. */
 const readTimeoutMs = 5_000;
 
 /**
@@ -86,7 +86,7 @@ export async function joinCluster(onParentExit: () => void): Promise<ClusterWork
   });
   const first = await started.promise;
   if (first === null) throw new StartError('the process that started this one has exited');
-  // Unref the channel, because it would keep a stopped process alive.
+  // An open channel would keep the process running after everything else has stopped, so don't let Node wait for it.
   process.channel?.unref();
   const { place: slot, isFirst } = first;
   return {

@@ -101,7 +101,10 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
   const metrics = createClusterMetrics();
   let address = '';
   let unpublishAddress = async (): Promise<void> => undefined;
-  /** Aborted when the cluster stops on its own. After this or `host.stopping`, exited processes aren't replaced. */
+  /**
+   * Aborted when the cluster stops for another reason than `host.stopping`. Once either signal is aborted, we no longer
+   * replace processes that exit.
+   */
   const closing = new AbortController();
   const stopSignal = AbortSignal.any([host.stopping, closing.signal]);
 
@@ -214,7 +217,7 @@ function startApiProcess({ slot, isFirst, env, snapshot, output, metrics, writeE
   const worker = cluster.fork(env);
   let stderrText = '';
   let isListening = false;
-  // Node couldn't fork the process, and emits `close` after this.
+  // Node emits this if it couldn't start the process. It also emits `close` afterwards, where we report the error.
   worker.on('error', (error) => {
     stderrText += `${error}\n`;
   });
@@ -249,7 +252,8 @@ function startApiProcess({ slot, isFirst, env, snapshot, output, metrics, writeE
         case 'collected':
           return ownMetrics.receive(message.id, message.families);
         case 'read metrics':
-          // Ignore errors. Without a response, the process reports a timeout.
+          // Ignore errors, because there's nothing to send. The process that has asked for the metrics will report a
+          // timeout.
           return void metrics.read().then(
             (text) => sendMessage(worker, { kind: 'metrics', id: message.id, text }),
             () => undefined,
@@ -281,7 +285,8 @@ function findExitReason(stderrText: string): string | null {
 }
 
 function sendMessage({ process: child }: Worker, message: ParentMessage): void {
-  // A disconnected process is about to exit, and the `exit` handler does the rest.
+  // We can't send anything to a process that has disconnected. It's about to exit, and the `exit` handler does the
+  // rest.
   if (child.connected) child.send(message, () => undefined);
 }
 

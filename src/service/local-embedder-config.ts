@@ -97,7 +97,7 @@ export function createSharedLocalEmbedder({ env, logger, onChange, stopDelayMs =
       retry();
       return { url, token };
     },
-    /** Returns the latest status, or null if it has already been taken. */
+    /** Returns the latest status the first time it's called, and then null until there's a new one. */
     takeStatus(): string | null {
       const taken = status;
       status = null;

@@ -8,7 +8,7 @@ import type { ClusterWorker } from './cluster-worker.ts';
 export interface ServiceHost {
   readonly env: Environment;
   readonly write: (text: string) => void;
-  /** True if a person reads what we `write`. Otherwise, the output might end up in a log. */
+  /** True if `write` writes to a terminal that a person reads. Otherwise, the output may end up in a log. */
   readonly isTerminal: boolean;
   readonly writeError: (text: string) => void;
   readonly stopping: AbortSignal;

@@ -242,8 +242,8 @@ function createConfigCompleter({
   if (clusterWorker)
     return async (config) => complete(config, clusterWorker.localEmbedder(), role === 'start' ? clusterWorker.demoUrl() : null);
   const vendor = createSharedDemoVendor();
-  // Components are stopped from the end of the list. Put these first, because running calls may need them until the app
-  // has stopped.
+  // Components are stopped in reverse order. Insert these at the beginning, so that they're still there for running
+  // calls until the app has stopped.
   started.unshift({ name: 'demo vendor', timeoutMs: 2_000, stop: vendor.stop });
   if (embedder) started.unshift({ name: 'local embedder', timeoutMs: 5_000, stop: embedder.stop });
   return async (config) =>
@@ -257,7 +257,8 @@ async function publishServiceAddress(dataDir: string, url: string, started: Star
 
 async function listen(app: App, { server }: Config): Promise<string> {
   try {
-    // We may also run in somebody else's cluster, e.g. with pm2.
+    // Ask Node rather than checking `clusterWorker`, because this can also be a worker in somebody else's cluster, e.g.
+    // with pm2.
     return await app.listen(server.host, server.port, cluster.isWorker);
   } catch (cause) {
     const code = errorCode(cause);

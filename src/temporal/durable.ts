@@ -59,8 +59,8 @@ export interface DurableOptions {
   readonly batches: WorkOfRuns;
   readonly clock: Clock;
   /**
-   * Returns by how many milliseconds to delay the start of workflows that have nothing to do at first. The delay counts
-   * from when the outbox row was written.
+   * Returns the delay in milliseconds before a workflow is started, because some workflows have nothing to do at first.
+   * The delay counts from the time when the outbox row was written.
    */
   readonly startDelayMs?: (workflow: string) => number;
   readonly logger: Logger;
@@ -74,7 +74,7 @@ export interface Durable {
   state(): DurableState;
   /** Returns why some or all durable work has to wait. Empty if nothing is waiting, or if durable work is off. */
   waitReasons(): readonly string[];
-  /** Null if this process has no worker. */
+  /** Returns true if this process's worker polls for tasks, and null if this process has no worker. */
   isPolling(): boolean | null;
   /** Age of the oldest undelivered outbox row in milliseconds. 0 if everything has been delivered. */
   lagMs(): number;
@@ -160,7 +160,7 @@ export function startDurable(options: DurableOptions): Durable {
         phase = 'down';
         logger.error({ err: error, backoffMs }, 'durable work failed to start; retrying');
       },
-      // This only rejects when the service is stopping, so ignore it.
+      // The retries only end with an error if the service is stopping, so ignore it.
     }).catch(() => undefined);
   }
 
@@ -234,7 +234,7 @@ export function startDurable(options: DurableOptions): Durable {
   }
 
   function onChange(reachable: boolean): void {
-    // Before the first connection, this is just a slow start and not an outage.
+    // If we've never been connected, the server is just slow to start, and this isn't an outage.
     if (!reachable && phase === 'connecting' && !hasBeenReady) return;
     phase = reachable ? 'ready' : 'down';
     if (!reachable || hasBeenReady) return;

@@ -14,7 +14,7 @@ export interface TaskQueueWatchOptions {
 }
 
 export interface TaskQueueWatch {
-  /** The latest reading. Null before the first one, or if the last attempt failed. */
+  /** Returns the latest state of the task queue. Null if it hasn't been read yet, or if the last attempt failed. */
   current(): TaskQueueState | null;
   stop(): Promise<void>;
 }

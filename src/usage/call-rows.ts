@@ -101,7 +101,7 @@ interface StoredCall {
   readonly plan: unknown;
 }
 
-/** Columns without an alias have the same name in the API. */
+/** Most columns have the same name in the API. `toCallRow` converts the others, e.g. `startedAt`. */
 const callColumns = `
          id, (select slug from projects where projects.id = project_id) as project, key_prefix as key,
          (select name from virtual_keys where virtual_keys.id = key_id) as key_name, source, route, model_asked, model, status, code, outcome, stream, cache, estimated, unmetered, duration_ms,
@@ -113,7 +113,7 @@ const callColumns = `
 
 function selectCalls(projectId: string | null, { before, taskId, source, requestId, subject, hideOwn, failed, limit }: ListOptions) {
   const { values, add } = createParameters();
-  /** Conditions for both calls and failed attempts, since both tables have suitable indexes. */
+  /** These conditions can be used for calls and for failed attempts, because both tables have suitable indexes. */
   const range = (id: string): string[] => [
     'true',
     ...(projectId === null ? [] : [`project_id = ${add(projectId)}::uuid`]),

@@ -31,7 +31,8 @@ async function ensurePartition(database: Database, table: (typeof tables)[number
   try {
     await database.transaction(async (tx) => {
       await tx.query(`set local lock_timeout = '2s'`);
-      // Identifiers and bounds can't be parameters. None of them come from a user.
+      // PostgreSQL doesn't accept parameters for table names and partition bounds. None of these values come from a
+      // user.
       await tx.query(
         `create table if not exists ${name} partition of ${table} for values from ('${minIdAt(month.start)}') to ('${minIdAt(month.end)}')`,
       );

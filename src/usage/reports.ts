@@ -130,8 +130,9 @@ const newTasks = `from usage_increments
      where project_id = $1::uuid and scope = 'task' and start >= $2::timestamptz and start < $3::timestamptz and name is not null`;
 
 /**
- * Selects the most expensive tasks of the month. A task that has changed since the last merge may have become cheaper
- * and drop out. So we read all changed tasks, and enough of the most expensive merged ones to take their places.
+ * Selects the most expensive tasks of the month. If a task has changed since the last merge, it may have become cheaper
+ * and no longer belong to them. So we read all tasks that have changed, and enough of the most expensive merged ones to
+ * replace them.
  */
 const selectTasks = `
   with changed as materialized (

@@ -56,7 +56,7 @@ export async function buildStatusReport(input: StatusInput) {
   ]);
   const report = (name: CeilingName, unit = (amount: number): number => amount) => {
     const { limit, window } = ceilings[name];
-    // Use the same counter as admission, if there is one, so that both agree.
+    // If admission has a counter for this ceiling, use that counter, so that the report agrees with it.
     const { used, reserved } = countedUsage.key[name] ?? { used: usage?.[name] ?? 0, reserved: 0 };
     return {
       limit: limit === null ? null : unit(limit),

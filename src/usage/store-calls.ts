@@ -34,8 +34,8 @@ export async function storeCalls(tx: Queries, calls: readonly SettledCall[]): Pr
 }
 
 /**
- * Selects calls that were already stored, by their position (from 1). Usually there are none, so this returns far fewer
- * rows than a list of added ones.
+ * Selects the calls that were already stored, and returns their positions (starting at 1). That's usually none, so this
+ * returns far fewer rows than if we selected the calls that were added.
  */
 const selectKnown = `
   select position::integer from unnest($1::uuid[]) with ordinality as given (id, position)

@@ -2,8 +2,8 @@
 import { failoversSql, isErrorSql } from './analytics/call-filter.ts';
 
 /**
- * Returns the SQL of each measure, on call rows (`c`) or attempts (`a`). Calls without a duration or first chunk are
- * missing from that histogram.
+ * Returns the SQL of each measure, on call rows (`c`) or attempts (`a`). The expressions for histograms are null for
+ * calls without a duration or first chunk, which aren't counted in the histogram.
  */
 function measuresOf(row: 'a' | 'c') {
   return {
@@ -40,12 +40,16 @@ export interface Addends {
   readonly where: string;
   readonly isSubtracted?: true;
   /**
-   * The SQL for `failovers` if `from` already joins the second attempts. By default, they're looked up for each call.
+   * The SQL for the measure `failovers`, if `from` already joins the second attempts. If it's missing, we look up the
+   * second attempt of each call.
    */
   readonly failovers?: string;
 }
 
-/** Returns a subquery with the requested measures, the `name`, and a time in the row's period as `at`. */
+/**
+ * Returns a subquery with the wanted measures. It also has the columns `name`, which is the name of the row's group,
+ * and `at`, which is a time in the row's period.
+ */
 export function selectSums(addends: readonly Addends[], wanted: readonly (Measure | Histogram)[]): string {
   return addends
     .map(({ row, name, from, where, failovers, isSubtracted }) => {

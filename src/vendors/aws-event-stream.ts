@@ -99,7 +99,10 @@ function damaged(reason: string): VendorError {
 }
 
 const stringType = 7;
-/** The size of a header value in bytes, by type. Needed to skip booleans, integers, timestamps and UUIDs. */
+/**
+ * The size of a header value in bytes, for types with a fixed size (booleans, integers, timestamps and UUIDs). We need
+ * it to skip these headers.
+ */
 const valueSizes: Readonly<Record<number, number>> = { 0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16 };
 const bytesType = 6;
 

@@ -29,7 +29,7 @@ async function openTunnel(
   { hostname, port, protocol }: buildConnector.Options,
   tls: buildConnector.BuildOptions & { readonly timeout: number },
 ): Promise<Socket> {
-  // Undici passes IPv6 addresses without brackets.
+  // Undici passes IPv6 addresses without brackets, so add them.
   const host = `${hostname.includes(':') ? `[${hostname}]` : hostname}:${port || (protocol === 'https:' ? 443 : 80)}`;
   const credentials = [proxy.username, proxy.password].map(decodeURIComponent).join(':');
   const authorization = credentials === ':' ? {} : { 'proxy-authorization': `Basic ${Buffer.from(credentials).toString('base64')}` };

@@ -23,8 +23,9 @@ const maxHoldMs = 1_000;
 const maxHeldBytes = 4 * 1024 * 1024;
 
 /**
- * Holds back the opening of a stream. `first` is the first chunk from `relay`. `isLimited` means that the stream has a
- * timeout for its first content, and then the opening is held until there's content. Rejects if `relay` throws.
+ * Holds back the opening of a stream. `first` is the first chunk from `relay`. If `isLimited` is true, the stream has
+ * its own timeout for the first content, so we hold the opening until there's content and not just for `maxHoldMs`.
+ * Rejects if `relay` throws.
  */
 export async function holdOpening(relay: ChunkReader, first: StreamChunk, isLimited = false): Promise<OpenedStream> {
   const held = [first];

@@ -23,8 +23,8 @@ export interface Timeouts {
 }
 
 /**
- * The parts of a URL that a request needs. A URL computes them on each access, so they're kept for addresses that never
- * change.
+ * The parts of a URL that a request needs. `URL` computes them on each access, so for addresses that never change we
+ * only compute them once.
  */
 export type Address = Pick<URL, 'origin' | 'pathname' | 'search'>;
 
@@ -61,11 +61,11 @@ export interface VendorConnections {
   readonly waitingRequests: number;
 }
 
-/** `turnBatch` decides when responses are passed on, so that all responses of a turn are handled together. */
+/** All responses that arrive in the same turn of the event loop are passed on together, using `turnBatch`. */
 export function createVendorHttpClient(turnBatch: TurnBatch = createTurnBatch()): VendorHttpClient {
   /** The pools for each origin and key. */
   const pools = new Map<string, Map<PoolKey, PartialPool[]>>();
-  /** Pools that get no new requests but still have some running. */
+  /** Pools that finish the requests they're running but don't get new ones. */
   const retired = new Set<Pool>();
   let abortedWith: VendorError | null = null;
 
@@ -182,7 +182,10 @@ interface ExchangeOptions {
 function createExchange(options: ExchangeOptions): Dispatcher.DispatchHandler {
   const { partial, upload, firstByteTimeoutMs, signal, turnBatch } = options;
   let isRunning = true;
-  /** Dropped when the response starts. Otherwise, the promise would keep the headers in memory until the body ends. */
+  /**
+   * The promise of the caller. We drop it when the response starts, because it would keep the headers in memory until
+   * the body ends.
+   */
   let waiting: Pick<ExchangeOptions, 'resolve' | 'reject'> | null = options;
   let connection: Dispatcher.DispatchController | null = null;
   let body: IncomingBody | null = null;
@@ -288,9 +291,9 @@ export function toVendorError(cause: unknown, phase: 'unsent' | 'start' | 'body'
   });
 }
 
-/** Errors of connections that have already been used for another request. */
+/** Errors of connections that had already served another request. */
 const reusedErrors = new WeakSet<object>();
-/** Those of them that happened before the whole request was sent. */
+/** The `reusedErrors` that happened before the whole request was sent. */
 const closingErrors = new WeakSet<object>();
 
 /**

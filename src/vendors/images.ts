@@ -19,7 +19,7 @@ import { vendorErrorText } from './strip-secrets.ts';
 
 export interface ImageResponse {
   readonly status: number;
-  /** In seconds since 1970. Null if the vendor didn't say. */
+  /** The Unix time in seconds. Null if the vendor didn't report it. */
   readonly created: number | null;
   readonly images: readonly string[];
   readonly tokens: Tokens | null;

@@ -54,7 +54,7 @@ export interface MediaRequest {
   readonly fields: MediaFields;
   /** The optional fields that the model accepts. Null if they're unknown. */
   readonly takes: readonly SupportedParam[] | null;
-  /** The clock for `Retry-After` headers that contain a date. */
+  /** Returns the current time, which we need for `Retry-After` headers that contain a date. */
   readonly now: () => number;
 }
 
@@ -66,7 +66,7 @@ export interface MediaHttpRequest {
   readonly body: Buffer | UploadBody | null;
   /** Aborts the request. Without a signal, only the timeouts can end it early. */
   readonly signal?: AbortSignal;
-  /** The clock for `Retry-After` headers that contain a date. */
+  /** Returns the current time, which we need for `Retry-After` headers that contain a date. */
   readonly now: () => number;
   readonly onRequestId?: OnRequestId | undefined;
 }
@@ -145,7 +145,7 @@ export class HostNotAllowedError extends Error {
 
 export interface FileRequest {
   readonly provider: MediaProvider;
-  /** Exactly as the vendor or the caller sent it. */
+  /** The URL of the file, exactly as the vendor or the caller sent it. */
   readonly address: string;
   readonly accept: string;
   readonly signal?: AbortSignal;

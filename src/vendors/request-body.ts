@@ -19,8 +19,8 @@ export interface BodyContext {
 }
 
 /**
- * We use this version of the messages API unless the caller asks for another one. The clouds have a name of their own
- * for it, but for later versions they use Anthropic's names.
+ * The version of the messages API that we use unless the caller asks for another one. The clouds have their own name
+ * for this version, but use Anthropic's names for later ones.
  */
 export const firstVersion = '2023-06-01';
 
@@ -42,9 +42,9 @@ export function adaptBody(bytes: Buffer, format: RequestFormat, { hasModelInPath
     const own = omitted.includes(key) ? null : textOf(bytes, members.get(key));
     return `${JSON.stringify(key)}:${own ?? JSON.stringify(value)}`;
   });
-  // Added fields go to the start of the object. When we remove a field, we also remove the comma before it. The first
-  // field has no comma there, so if we remove that one, the next field brings its own, and we don't need one after the
-  // added fields.
+  // Added fields go to the start of the object. When we remove a field, we also remove the comma before it. If we
+  // remove the first field, there's no comma before it, so the one after it stays and separates the added fields from
+  // the rest.
   const cuts = [...members.values()].map((member) => cutWithComma(bytes, member));
   const start = object.start + 1;
   const isFirstCut = cuts.some(({ span }) => bytes[span.start] !== comma);

@@ -53,7 +53,7 @@ export function createResponseBody(source: BodySource): IncomingBody {
   let size = 0;
   let maxBytes = highWaterBytes;
   let isPaused = false;
-  /** How many bytes have arrived since `release`. Null before it's called. */
+  /** How many bytes we've discarded since `release` was called. Null before that. */
   let drainedBytes: number | null = null;
   let isEnded = false;
   let failure: VendorError | null = null;

@@ -30,7 +30,7 @@ export function toStreamError({ message, isStopping }: BrokenStream): VendorErro
 export interface StreamChunk {
   readonly kind: 'chunk';
   readonly bytes: Buffer;
-  /** The same events parsed, for translators. Empty if the chunk doesn't come straight from a vendor. */
+  /** The same events in parsed form, for translators. Empty if the chunk doesn't come straight from a vendor. */
   readonly events: readonly SseEvent[];
   readonly isLast: boolean;
   /** Set if the chunk only contains the opening of the response and maybe an error, but no content. */
@@ -99,8 +99,8 @@ export function relayEvents(body: ResponseBody, reader: StreamReader, secrets: r
   let bufferedBytes = 0;
   let end: StreamEnd | null = null;
   /**
-   * State of the current read: the events, the positions of those with nothing but usage, the error event if there is
-   * one, and whether the last event belongs to the dialect.
+   * The state of the current read. `usage` has the positions of events with nothing but usage. `error` is the error
+   * event, if there is one. `isReadable` is false if the last event doesn't belong to the dialect.
    */
   let events: SseEvent[] = [];
   let usage = noSpans;
@@ -134,8 +134,8 @@ export function relayEvents(body: ResponseBody, reader: StreamReader, secrets: r
    */
   const cutAtError = (bytes: Buffer): Buffer => {
     if (error === null) return bytes;
-    // `usage` has positions in the bytes before the error event, whose length therefore can't change. Only strip
-    // secrets from the error event itself.
+    // Only strip secrets from the error event, because that may change its length. The bytes before it can't change,
+    // because `usage` contains positions in them.
     const reported = stripSecretsFromBytes(bytes.subarray(error.start, error.end), secrets);
     return Buffer.concat([bytes.subarray(0, error.start), reported]);
   };

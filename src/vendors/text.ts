@@ -49,8 +49,8 @@ export interface TextRequest {
    */
   readonly firstContentTimeoutMs?: number | null;
   /**
-   * The clock for `Retry-After` headers that contain a date. Called when the response arrives, which can be long after
-   * the request was sent.
+   * Returns the current time, which we need for `Retry-After` headers that contain a date. It's a function because the
+   * response can arrive long after the request was sent.
    */
   readonly now: () => number;
 }
@@ -126,7 +126,10 @@ async function readResponse(response: HttpResponse, request: TextRequest): Promi
   return toJsonResponse(response, await response.body.readAll(maxResponseBytes), request);
 }
 
-/** Adapts the body to the provider's format. A header that has moved into the body is no longer sent as a header. */
+/**
+ * Adapts the body to the provider's format. If the API version has moved into the body, it's no longer sent as a
+ * header.
+ */
 function adaptRequest(
   { body, provider: { requests }, forwardedHeaders: headers }: TextRequest,
   hasModelInPath: boolean,
@@ -189,7 +192,7 @@ function toJsonResponse(response: HttpResponse, bytes: Buffer, { provider, codec
 }
 
 async function readStatusError(response: HttpResponse, { provider, now }: TextRequest): Promise<VendorError> {
-  // The status is known even if the body of the error can't be read.
+  // If we can't read the body, we still know the status.
   const bytes = await response.body.readAll(maxErrorBytes).catch(() => Buffer.alloc(0));
   const body = parseVendorError(bytes);
   const errorText = accountStatuses.has(response.status) ? null : toVendorMessage(body.message ?? plainTextBody(response, bytes), provider);
@@ -230,7 +233,7 @@ async function openStream(
   }
   const reader = codec.createStreamReader();
   const relay = relayEvents(body, reader, secretsOf(provider));
-  // The limit for the first content also covers the first chunk.
+  // If there's a timeout for the first content, it covers the first chunk too.
   const isLimited = firstContentTimeoutMs !== null;
   const first = relay.read() ?? (await (isLimited ? nextChunk(relay) : waitForChunk(relay, body, provider)));
   const fail = (reason: string): never => {

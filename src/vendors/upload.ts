@@ -42,7 +42,7 @@ export interface UploadResponse {
   readonly chunks: AsyncGenerator<Buffer, void>;
   /** Null until the vendor has reported its usage. */
   readonly usage: () => UploadUsage | null;
-  /** Returns the parts of the transcript so far. There are none for images. */
+  /** Returns what has been transcribed so far. There's no text for images. */
   readonly texts: () => readonly string[];
 }
 

@@ -9,7 +9,7 @@
 
 /** The origins from which a provider's files and operations may be requested. */
 export interface VendorHosts {
-  /** The origin of the base URL. The key never goes anywhere else. */
+  /** The origin of the base URL. No other origin receives the provider's key. */
   readonly origin: string;
   readonly assetOrigins: readonly string[];
 }
@@ -54,7 +54,10 @@ export function parseVendorAddress(text: string, hosts: VendorHosts): VendorAddr
   return isProviderOrigin || hosts.assetOrigins.includes(url.origin) ? { url, isProviderOrigin } : null;
 }
 
-/** Resolves a redirect by the same rules as other URLs. A relative location stays on its host. */
+/**
+ * Resolves the location of a redirect, which may be relative. Returns null if `parseVendorAddress` wouldn't allow the
+ * result.
+ */
 export function resolveRedirect(location: string, from: URL, hosts: VendorHosts): VendorAddress | null {
   if (/^[a-z][a-z0-9+.-]*:/i.test(location)) return parseVendorAddress(location, hosts);
   if (ambiguousCharacters.test(location) || !URL.canParse(location, from.href)) return null;

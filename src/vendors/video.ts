@@ -99,7 +99,8 @@ function toVideoState(json: JsonObject, status: number, provider: MediaProvider)
   const { generatedSamples, raiMediaFilteredCount, raiMediaFilteredReasons } = asObject(asObject(json.response).generateVideoResponse);
   const samples = asArray(generatedSamples);
   const reasons = asArray(raiMediaFilteredReasons);
-  // Google doesn't bill a response without samples. It has filtered all of them, or the reason is unknown.
+  // Google doesn't bill a response without samples, so it counts as failed. Either all samples were filtered, or we
+  // don't know the reason.
   if (samples.length === 0)
     return failedAs(reasons.length > 0 || asCount(raiMediaFilteredCount) ? 'FILTERED' : 'NO_VIDEO', reasons.map(String).join(' '));
   const uris = samples.map((sample) => asString(asObject(asObject(sample).video).uri) ?? '').filter(isAddress);

@@ -38,7 +38,7 @@ export type VideoResult =
   | { readonly kind: 'failed'; readonly failure: string }
   | { readonly kind: 'unknown' };
 
-/** A correction to the row of the call that started the video. If `outcome` is null, the stored outcome stays. */
+/** Corrects the stored row of the call that started the video. If `outcome` is null, the row keeps its outcome. */
 export interface VideoCorrection {
   readonly callId: string;
   readonly outcome: Outcome | null;
@@ -49,7 +49,7 @@ export interface VideoCorrection {
 
 interface VideosDeps {
   readonly database: Database;
-  /** Corrects calls that are already stored, in the transaction `tx`. */
+  /** Applies corrections to calls that are already in the database, within the transaction `tx`. */
   readonly correctCalls: (tx: Queries, corrections: readonly VideoCorrection[]) => Promise<unknown>;
 }
 
@@ -148,9 +148,9 @@ export function createVideos({ database, correctCalls }: VideosDeps) {
 }
 
 /**
- * Returns corrections for videos whose calls `tx` is storing, and locks their rows until `tx` ends. The lock keeps
- * corrections from getting lost: if somebody settles a video at the same time, either we see it here or they find the
- * stored call.
+ * Returns corrections for the videos of calls that `tx` is storing, and locks the videos until `tx` ends. Without the
+ * lock, a correction could get lost if somebody settles a video at the same time. With it, either we see the result
+ * here, or they see the stored call.
  */
 export async function lockCorrections(tx: Queries, callIds: readonly string[]): Promise<readonly VideoCorrection[]> {
   if (callIds.length === 0) return [];

@@ -7,7 +7,7 @@ import type { Models, VendorDescription } from './vendor-description.ts';
  */
 const adaptive = { supports_schema: true, thinking: 'adaptive' } as const;
 const budgeted = { supports_schema: true, thinking: 'budget' } as const;
-/** From 4.6 on, inference costs more if the caller asks for it to happen in the United States. */
+/** From version 4.6 on, models cost more if the caller asks for inference in the United States. */
 const million = { max_input_tokens: 1_000_000, max_output_tokens: 128_000, service_tiers: { us: '1.1' }, ...adaptive };
 const small = { max_input_tokens: 200_000, max_output_tokens: 64_000, ...budgeted };
 

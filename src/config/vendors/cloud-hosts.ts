@@ -12,7 +12,7 @@ const awsDomain =
  * customers of that cloud, so credentials are never sent there.
  */
 const modelHosts: Readonly<Record<CloudType, RegExp>> = {
-  // `vpce-…` matches VPC endpoints, e.g. vpce-1a2b.bedrock-runtime.eu-west-1.vpce.amazonaws.com.
+  // The alternative with `vpce-` is for VPC endpoints, e.g. vpce-1a2b.bedrock-runtime.eu-west-1.vpce.amazonaws.com.
   aws: new RegExp(`^(?:${bedrock}|aws-external-anthropic\\.${region}|vpce-[a-z0-9-]+\\.${bedrock}\\.vpce)\\.${awsDomain}$`),
   google: /\.googleapis\.com$/,
   azure: /^[a-z0-9-]+\.(?:openai|cognitiveservices|services\.ai)\.azure\.(?:com|us|cn)$/,

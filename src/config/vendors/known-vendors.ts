@@ -40,8 +40,8 @@ import { xai } from './xai.ts';
 import { zai } from './zai.ts';
 
 /**
- * The first vendor that matches a host is used. If two vendors share a host, the one with the more specific path has to
- * come first.
+ * We use the first vendor that matches an address. If two vendors share a host, the one with the more specific path has
+ * to come first.
  */
 export const knownVendors: readonly VendorDescription[] = [
   openai,

@@ -63,7 +63,7 @@ function endLine(text: string): string {
   return text === '' || text.endsWith('\n') ? text : `${text}\n`;
 }
 
-/** Returns where the block really ends, i.e. without trailing blank lines and unindented comments. */
+/** Returns the end of the last row, i.e. without the blank lines and unindented comments after it. */
 function endOfRows(text: string, start: number, end: number): number {
   let at = end;
   for (;;) {

@@ -2,8 +2,10 @@
  * OpenAI with its models and list prices. See `../starter-models.ts` for units and dates.
  *
  * If a call has more than 272,000 input tokens, the newer models charge twice the input price and 1.5 times the output
- * price for the whole call. Models without reasoning reject `reasoning_effort`, and they also reject a call if its
- * prompt and the requested output together exceed `context_window`.
+ * price for the whole call.
+ *
+ * Models without reasoning reject `reasoning_effort`. They also reject a call if its prompt and the requested output
+ * together exceed `context_window`.
  */
 import type { ModelValues } from '../file-schema.ts';
 import type { Models, VendorDescription } from './vendor-description.ts';
@@ -11,7 +13,7 @@ import type { Models, VendorDescription } from './vendor-description.ts';
 const tiers = { service_tiers: { priority: '2', flex: '0.5' } };
 const large = { max_input_tokens: 922_000, max_output_tokens: 128_000, ...tiers };
 const medium = { max_input_tokens: 272_000, max_output_tokens: 128_000, ...tiers };
-/** Models without reasoning, for which `web_search_preview` costs more. */
+/** OpenAI charges more for `web_search_preview` if the model has no reasoning. */
 const plain = { reasons: false, per_tool_use: { web_search_preview: '0.025' } };
 const million = {
   ...{ max_input_tokens: 1_047_576, context_window: 1_047_576, max_output_tokens: 32_768, ...plain },

@@ -41,7 +41,10 @@ interface ApplicationRow {
 const pageSize = 50;
 const recentDays = 30;
 const recentRange = `${recentDays}d`;
-/** Only the most expensive applications are listed, unless they have settings. */
+/**
+ * The maximum number of applications that are listed because of their recent calls. We take the most expensive ones.
+ * Applications with settings are always listed.
+ */
 const maxUsed = 200;
 
 export async function showApplications(deps: ApplicationListDeps, context: ConsoleContext): Promise<PageResult> {

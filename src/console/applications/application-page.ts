@@ -28,7 +28,7 @@ import { applicationPath, callsPath } from './application-list.ts';
 
 export interface ApplicationPageDeps {
   readonly catalog: () => Catalog;
-  /** Returns the deployment's default, for projects that don't have this setting. */
+  /** Says whether catalog fill is on for projects that don't have a setting of their own. */
   readonly catalogFill: () => boolean;
 }
 

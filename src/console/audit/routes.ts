@@ -32,7 +32,7 @@ export interface AuditRoutesDeps {
 }
 
 const pageSize = 100;
-/** Filters by a person that doesn't exist. Used if no account has the e-mail address, so that the list is empty. */
+/** No person has this id. We filter by it if nobody has the e-mail address in the filter, so that the list is empty. */
 const noPerson = '00000000-0000-0000-0000-000000000000';
 
 export function createAuditRoutes(deps: AuditRoutesDeps): readonly ConsoleRoute[] {
@@ -55,8 +55,9 @@ async function showAudit(deps: AuditRoutesDeps, context: ConsoleContext, project
     projectId === null ? [] : deps.people.members.list(projectId),
   ]);
   const { shown, next } = cutPage(entries, pageSize, ({ id }) => String(id));
-  // The audit log also records failed attempts to change a person, which anybody can make with any id. To keep members
-  // from finding out whose id it is, we only show names of the project's members if the attempt failed.
+  // The audit log also contains failed attempts to change a person, and for those anybody can use any id. If we showed
+  // the person's name, members could find out whose id it is. So if an attempt failed, only admins see names of people
+  // outside the project.
   const { isAdmin } = context.session.person;
   const isKnown = (id: string): boolean => isAdmin || members.some(({ personId }) => personId === id);
   const ids = shown.flatMap((entry) => (entry.outcome === 'ok' ? peopleOf(entry) : peopleOf(entry).filter(isKnown)));
@@ -154,7 +155,7 @@ function changesOf(detail: AuditEntry['detail']): Html[] {
   );
 }
 
-/** Returns true if the value is shown right below the sentence. All other values are in the fold-out. */
+/** Checks whether a detail of the entry is shown right below its sentence. All others are in the fold-out. */
 function isShown(name: string, value: unknown): boolean {
   if (name === 'added' || name === 'removed') return isObject(value);
   return name === 'changed' || isChange(value);

@@ -89,8 +89,8 @@ const correctedMemory: About = (entry, view) => {
 const maxMemoryLength = 80;
 
 /**
- * The key includes the project. Without it, somebody could try to change a memory of another project, and then read its
- * text in their own audit log.
+ * Identifies a memory by its project and id. With the id alone, somebody could try to change a memory of another
+ * project, and then read its text in their own audit log.
  */
 export function memoryKey(projectId: string | null, id: string): string {
   return `${projectId} ${id.toLowerCase()}`;

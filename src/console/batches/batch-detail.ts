@@ -81,7 +81,8 @@ function groupSection(context: ConsoleContext, { groups, errorMessage }: BatchWi
         label: 'Result',
         value: (group) => {
           if (group.errorMessage === null || group.state === 'done') return resultOf(group);
-          // The notice at the top already shows the batch's own error.
+          // If this is the error of the whole batch, the notice at the top already shows its message, so only show the
+          // code.
           return group.errorMessage === errorMessage ? html`<code>${group.error}</code>` : sentence(group.errorMessage);
         },
         grow: true,

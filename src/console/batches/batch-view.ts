@@ -25,8 +25,8 @@ const tones: Readonly<Record<BatchState, Tone>> = {
 };
 
 export function stateBadge({ state, error, attempts }: Pick<Batch, 'state' | 'error' | 'attempts'>): Html {
-  // Nothing has failed, there just hasn't been an attempt yet. Batches that update a page wait for a while after a
-  // change.
+  // This isn't a retry, because there hasn't been an attempt yet. Batches that update a page wait for a while after a
+  // change before they start.
   if (state === 'retrying' && error === null && attempts === 0) return badge('Scheduled');
   return badge(stateLabels[state], tones[state]);
 }
@@ -36,7 +36,7 @@ export function mayReplay(state: BatchState): boolean {
   return state !== 'done' && state !== 'running';
 }
 
-/** While an attempt is running, only Temporal can stop it. */
+/** A batch can be stopped here between two attempts. A running attempt can only be stopped in Temporal. */
 export function mayStop(state: BatchState): boolean {
   return mayReplay(state) && state !== 'stopped';
 }

@@ -11,7 +11,8 @@ import type { ConsoleContext } from '../frame/route.ts';
 import { shorten } from '../frame/values.ts';
 
 /**
- * The terms that a response has taken from each memory, by memory id. Terms that are in the prompt as well don't count.
+ * The terms that the response seems to have taken from each memory, by memory id. Terms that also occur in the prompt
+ * don't count.
  */
 type Mentions = ReadonlyMap<string, readonly string[]>;
 

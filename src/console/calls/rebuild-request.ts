@@ -17,7 +17,10 @@ export interface RebuiltCall {
   readonly requestedModel: string;
 }
 
-/** Returns null if the route takes no prompt, or if too much of the prompt is missing. */
+/**
+ * Returns null if the route isn't `chat`, `messages` or `responses`, or if the stored text has no prompt or lacks its
+ * oldest messages.
+ */
 export function rebuildRequest({ route, requestedModel: model }: RebuiltCall, text: CallText): RebuiltRequest | null {
   const form = route === 'chat' || route === 'messages' || route === 'responses' ? forms[route] : null;
   const { messages, answered, hasOlder, hasMoreExtras, extras, parameters } = text;

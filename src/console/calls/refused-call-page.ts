@@ -49,7 +49,10 @@ interface FormLink {
   readonly query?: Readonly<Record<string, string>>;
 }
 
-/** Links to the page of the rule or ceiling, which only owners can change but all members can open. */
+/**
+ * Links to the page of the rule or ceiling that refused the call. All members can open this page, but only owners can
+ * change something there.
+ */
 function formLink(context: ConsoleContext, row: RefusedCallRow): Html | string {
   const link = placeOf(row, context.role === 'owner');
   return link === null
@@ -60,7 +63,7 @@ function formLink(context: ConsoleContext, row: RefusedCallRow): Html | string {
 }
 
 function placeOf({ reason, keyPrefix, keyName, source, requestedModel }: RefusedCallRow, isOwner: boolean): FormLink | null {
-  // The gateway's own calls have no key.
+  // The gateway's own calls have no key that we could link to.
   const key = (label: string, page: string): FormLink | null => (keyName === null ? null : { label, path: `/keys/${keyPrefix}${page}` });
   const edit = isOwner ? '/edit' : '';
   const places: Readonly<Record<RefusalReason, FormLink | null>> = {

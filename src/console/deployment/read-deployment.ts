@@ -30,7 +30,7 @@ export interface DeploymentDeps {
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
 }
 
-/** The projects whose figures are shown, and the period that they are about. */
+/** The projects to read figures for, and the period. */
 interface DeploymentView extends Pick<ConsoleContext, 'zone' | 'now' | 'signal'> {
   readonly projects: readonly Project[];
   readonly range: Range;
@@ -52,7 +52,10 @@ export const maxProjects = 2_000;
 const maxRows = 10;
 /** How many models and providers are listed, largest first. The totals include all of them. */
 const maxGroups = 200;
-/** Effectively no limit. It has to fit into an `integer`, to which `deployment-providers.ts` casts `maxRows + 1`. */
+/**
+ * Turns off the row limit. We can't use a larger number, because `deployment-providers.ts` casts `maxRows + 1` to an
+ * `integer`.
+ */
 const allRows = 2_000_000_000;
 
 /** Returns the figures of the projects, in the same order as `projects`. */
@@ -148,7 +151,10 @@ export interface ProviderFigures {
   readonly health: ProviderHealth;
 }
 
-/** Reads all call rows that it needs if `isComplete` is set, no matter how many there are. */
+/**
+ * Reads the attempts and the health of each provider. The attempts are null if counting them would take too many call
+ * rows. With `isComplete`, we read all of the rows no matter how many there are.
+ */
 export async function readProviders(
   { analytics, readHealth, providerNames }: DeploymentDeps,
   { projects, range, now, signal }: DeploymentView,
@@ -174,8 +180,8 @@ export async function readProviders(
 }
 
 /**
- * Returns the cost of the gateway's own calls for memory, which is already included in all other figures of the
- * overview.
+ * Returns the figures of the calls that the gateway itself makes for memory. All other figures of the overview already
+ * include them.
  */
 export async function readOwnCalls(
   { analytics }: DeploymentDeps,
@@ -218,7 +224,10 @@ async function readBoth(range: Range, read: (period: Period) => Promise<readonly
   return compare(current, previous);
 }
 
-/** Pairs the figures of a period with those of the period before. Names that only the earlier period has come last. */
+/**
+ * Pairs the figures of each name with those of the previous period. Names that only occur in the previous period come
+ * last.
+ */
 function compare(current: readonly NamedFigures[], previous: readonly NamedFigures[]): NamedComparison[] {
   const [figuresNow, figuresBefore] = [figuresByName(current), figuresByName(previous)];
   const names = new Set([...current, ...previous].map(({ name }) => name));

@@ -38,7 +38,7 @@ import { shorten } from '../frame/values.ts';
 
 export interface KnownEndUser {
   readonly subject: string;
-  /** True if anything besides calls is stored about the end user, even if no figure of the page includes it. */
+  /** True if we store anything about the end user apart from calls, even if the page shows nothing of it. */
   readonly isStored: boolean;
   readonly calls: SubjectCalls;
   readonly counts: SubjectCounts;
@@ -242,7 +242,10 @@ function callsPath(context: ConsoleContext, calls: SubjectCalls, sha256: string)
 
 const longestPeriod = 30 * dayMs;
 
-/** Returns the period from the first to the last call, but at most its last 30 days. */
+/**
+ * Returns query parameters for the period from the first call to the last one, or for the last 30 days of it if it's
+ * longer. Returns no parameters if there are no calls.
+ */
 function periodOf({ zone }: ConsoleContext, { firstAt, lastAt }: SubjectCalls): Record<string, string> {
   if (firstAt === null || lastAt === null) return {};
   const from = Math.max(firstAt.getTime(), lastAt.getTime() - longestPeriod);

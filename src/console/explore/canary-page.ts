@@ -15,7 +15,7 @@ import { rangePicker, rangeQuery } from '../frame/time-range.ts';
 export interface CanaryOfTier {
   readonly tier: string;
   readonly model: string;
-  /** The share of the tier's conversations that try the canary, between 0 and 1. */
+  /** The share of the tier's conversations that are routed to the canary, between 0 and 1. */
   readonly share: number;
 }
 

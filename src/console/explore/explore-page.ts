@@ -97,7 +97,10 @@ function head(context: ConsoleContext, view: View, choices: FilterChoices): Html
   return html`${rangePicker(context, range)}${callFilterForm(context, filter, { choices, fields: controls(view) })}${activeFilters(context, filter)}`;
 }
 
-/** Only groups of end users or people need names for their ids. */
+/**
+ * Finds display names for the groups. Only groups of end users and people need them, because all others are shown by
+ * their own names.
+ */
 async function readNames({ queries }: ExploreDeps, { project }: ConsoleContext, { group }: View, report: FiguresReport): Promise<Names> {
   const found = report.groups.flatMap(({ name }) => name ?? []);
   if (group === 'subject') return findSubjects(queries, project.id, found);

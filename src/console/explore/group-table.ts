@@ -70,11 +70,12 @@ export function groupTable(context: ConsoleContext, view: View, report: FiguresR
   });
 }
 
-/** Names to show, by the id of a person or the hash of an end user. */
+/** Display names by the id of a person or the hash of an end user. */
 export type Names = ReadonlyMap<string, string>;
 
 /**
- * Labels for groups without a value. Attempts without a model were recorded by a version that didn't store the model.
+ * Labels for groups without a value. Attempts have no model if they were recorded by a version that didn't store it
+ * yet.
  */
 const withoutName: Partial<Readonly<Record<Group, string>>> = {
   attempted: 'Not recorded before an update',
@@ -92,7 +93,7 @@ export function nameOf({ group }: Pick<View, 'group'>, { kind, name }: GroupFigu
 /** Links to the calls of a group, if there's a filter of the call list for it. */
 export function hrefOf(context: ConsoleContext, { group, filter }: View, { kind, name }: GroupFigures): { href?: string } {
   if (kind === 'others' || group === null || group === 'provider') return {};
-  // The call list can't filter by "no end user" or "no attempted model".
+  // The call list has no filter for calls without an end user or without an attempted model, so don't link to it.
   if (name === null && (group === 'subject' || group === 'attempted')) return {};
   const application = group === 'person' ? { source: playgroundApplication } : {};
   const query = { ...rangeQuery(context), ...filterQuery(filter), ...application, [group]: toFilterValue(name) };

@@ -20,7 +20,10 @@ export interface View {
   readonly group: Group | null;
   /** True if the page shows refused calls by reason, in which case `group` is null. */
   readonly isOfRefusals: boolean;
-  /** The chosen unit. If the period has too many of them, the chart uses the coarser `chartUnit`. */
+  /**
+   * The unit of time that the person has chosen. The chart uses `chartUnit` instead, which is coarser if the period has
+   * too many of these units.
+   */
   readonly unit: CalendarUnit;
   readonly chartUnit: CalendarUnit;
 }

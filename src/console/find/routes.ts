@@ -139,7 +139,8 @@ function refusedHit(context: ConsoleContext, refused: FoundCalls['refused']): re
 }
 
 /**
- * The end user with exactly this id comes first, even if only its hash is known. The text can also be the hash itself.
+ * Lists the end users whose id begins with the text. If the text is the complete id of an end user, or its hash, this
+ * end user comes first, even if we only know them from calls.
  */
 function endUserHits(context: ConsoleContext, text: string, { subjects, stoppedAt }: SubjectList, calledAt: Date | null): readonly Hit[] {
   const toHit = (subject: string): Hit => ({ label: subject, href: endUserPath(context, subject) });

@@ -168,7 +168,10 @@ function inverseLink(context: Pick<ConsoleContext, 'url'>, name: string, value: 
   return html`<a href="${href}">${label}<span class="hidden"> (${labels[inverse]} ${value})</span></a>`;
 }
 
-/** Leaves out the filter that hides the gateway's own calls, because it's on by default. */
+/**
+ * Converts the filter to query parameters. Leaves out `own`, unless it's `show`, because pages hide the gateway's own
+ * calls by default.
+ */
 export function filterQuery({ own, ...filter }: CallFilter): Record<string, string> {
   const given = { ...filter, ...(own === 'show' && { own }) };
   return Object.fromEntries(Object.entries(given).filter((entry): entry is [string, string] => entry[1] !== undefined));

@@ -13,7 +13,7 @@ export interface CeilingUse {
   readonly limit: number;
   readonly window: WindowKind;
   readonly used: number;
-  /** An upper bound for the usage of calls that are still running. */
+  /** What running calls have reserved, which is an upper bound for their usage. */
   readonly reserved: number;
 }
 
@@ -38,7 +38,7 @@ export function countersOf(
 
 const ceilingNames = ['cost', 'calls', 'rpm', 'tpm'] as const;
 
-/** If a counter is missing from `counted`, its usage is 0. */
+/** Adds the current usage to each counter. The usage is 0 if the counter is missing from `counted`. */
 export function toUses(
   counters: readonly { readonly key: CounterKey; readonly limit: number }[],
   counted: ReadonlyMap<string, { readonly used: number; readonly reserved: number }>,
@@ -66,7 +66,10 @@ function formatShort(name: CeilingName, amount: number): string {
   return name !== 'cost' && amount >= 100_000 ? formatCompact(amount) : formatAmount(name, amount);
 }
 
-/** Formats the limit or use of a ceiling, which is in nano-dollars, calls or tokens. */
+/**
+ * Formats the limit or the usage of a ceiling. The unit of `amount` depends on the ceiling: nano-dollars, calls or
+ * tokens.
+ */
 export function formatAmount(name: CeilingName, amount: number): string {
   return name === 'cost' ? formatUsd(amount) : formatCount(amount);
 }
@@ -78,7 +81,7 @@ export function describeCeiling(name: CeilingName, { limit, window }: Ceiling): 
   return `${formatAmount(name, limit)}${unit} ${window === 'total' ? 'in total' : `per ${window}`}`;
 }
 
-/** Only keys have ceilings per minute, so `withRates` is true for them. */
+/** `withRates` adds fields for ceilings per minute, which only keys can have. */
 export function ceilingFields({ form, errors, withRates }: SubmittedForm & { readonly withRates: boolean }): Html {
   const filled = fillFields(form, errors);
   const limit = (name: CeilingName, unit: string, step: number | 'any') =>

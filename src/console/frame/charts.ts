@@ -113,7 +113,7 @@ export interface Span {
   /** When something happened during the span, e.g. the first byte arrived. The bar is paler up to this time. */
   readonly mark?: number;
   readonly tone: 'good' | 'warning' | 'bad' | 'neutral';
-  /** Shown to the right of the bar, e.g. an outcome. */
+  /** Text to the right of the bar, e.g. an outcome. */
   readonly detail?: Html | string;
   readonly title: string;
 }
@@ -146,10 +146,10 @@ function yScale(largest: number, wholeNumbers = false): Scale | null {
 }
 
 interface Plot {
-  /** Drawn in a box of 100 by `plotHeight` that is stretched to the width of the chart. */
+  /** SVG shapes in a box of 100 by `plotHeight`. The box is stretched to the width of the chart. */
   readonly shapes: readonly Html[];
   readonly dots?: readonly (Html | string)[];
-  /** The total of each bucket, for tooltips. */
+  /** The total of each bucket, which its tooltip shows. */
   readonly totals?: readonly number[];
 }
 

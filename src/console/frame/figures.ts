@@ -4,10 +4,13 @@ import { type Html, html } from './html.ts';
 export interface Stat {
   readonly label: string;
   readonly value: Html | string;
-  /** Links to the things that were counted, e.g. a list of calls. */
+  /** The page that lists what was counted, e.g. calls. */
   readonly href?: string;
   readonly hint?: Html | string;
-  /** The change since the previous period, e.g. 0.12 for 12% more. `good` determines the colour. */
+  /**
+   * The change since the previous period, e.g. 0.12 for 12% more. `good` says whether this change is good or bad, which
+   * determines the colour. Null if it's neither.
+   */
   readonly delta?: { readonly share: number; readonly good: boolean | null };
 }
 

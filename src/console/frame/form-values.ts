@@ -1,6 +1,6 @@
 /**
- * Reads form values in the format that the stores expect. Invalid values stay unchanged, so that the store can quote
- * them in its error message.
+ * Converts form fields to the values that the stores expect. A value that can't be converted is passed on as it is, so
+ * that the store can reject it and quote it in the error message.
  */
 
 /** Trims a form field, and returns null if it's empty. */

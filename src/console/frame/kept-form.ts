@@ -11,13 +11,14 @@ import { csrfTokenOf } from './same-site.ts';
 import type { Visit } from './visit.ts';
 
 /**
- * Larger forms aren't kept while people sign in again. Only imports are that large, and their file can be chosen again.
+ * If the session has ended, we keep the input of forms up to this size while people sign in again. Only imports are
+ * larger, and people can simply choose their file again.
  */
 export const maxKeptBytes = 256 * 1024;
 /** After signing in in a new tab, this page sends people back to the tab with their form. */
 export const signedInPath = '/signed-in';
 
-/** Hidden form fields whose values mean nothing to people. */
+/** Hidden fields that we leave out when we show people their input, because the values mean nothing to them. */
 const technicalFields: ReadonlySet<string> = new Set(['csrf', 'read', 'key_id', 'next', 'removed', 'confirmed_days', 'zone']);
 
 /**

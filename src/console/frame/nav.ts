@@ -18,7 +18,10 @@ export interface NavGroup {
 /** The first page of a project, which every member may open. */
 export const startPage = '/overview';
 
-/** The paths of each group by label. Those that start with `/admin/` are below `/console`, others below the project. */
+/**
+ * The paths of each group by label. Paths that start with `/admin/` are relative to `/console`, all others to the
+ * project.
+ */
 const groups: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   Usage: {
     Overview: startPage,
@@ -69,12 +72,13 @@ export interface Navigation {
 }
 
 /**
- * Returns true for query parameters that only make sense in the current project: the position in a list, a key, the
- * call in a playground, and the consent to read all calls, of which another project may have many more.
+ * Checks whether we have to drop this query parameter when somebody switches to another project. That's the case for
+ * the position in a list, for keys, and for the call in the playground. We also drop the consent to read all calls
+ * (`rows`), because another project may have many more.
  */
 function isOfProject([name, value]: readonly [string, string]): boolean {
-  // Don't drop all UUIDs, because those of end users and tasks stay valid in other projects. `from` can be a date as
-  // well, namely the start of a period.
+  // Don't drop all parameters with a UUID, because end users and tasks have the same ids in other projects. `from` only
+  // belongs to the project if it's a UUID. Otherwise it's the start of a period.
   return name === pageParameter || name === 'rows' || name === 'key' || name === 'not_key' || (name === 'from' && isUuid(value));
 }
 

@@ -1,6 +1,7 @@
 /**
- * Hides the gateway's own calls from figures, and renders a line with their cost. If there are no precomputed totals
- * without these calls and reading call rows would take too long, the figures include them.
+ * Leaves the gateway's own calls out of the figures, and renders a line with their cost. Without precomputed totals,
+ * this requires reading call rows. If there are too many of those, the figures include the gateway's own calls after
+ * all.
  */
 import { memoryApplication } from '../../core/call.ts';
 import type { Analytics } from '../../usage/analytics/analytics.ts';
@@ -21,7 +22,10 @@ type FigureReader = Pick<Analytics, 'figures'>;
 
 export interface ReportedFigures {
   readonly report: FiguresReport | TooManyCalls;
-  /** True if the figures include the gateway's own calls although the filter hides them. */
+  /**
+   * True if the filter hides the gateway's own calls, but the figures include them because it would have taken too long
+   * to leave them out.
+   */
   readonly hasOwn: boolean;
 }
 
@@ -34,8 +38,8 @@ export async function readFigures(analytics: FigureReader, request: FiguresReque
 }
 
 /**
- * Reads the figures of the gateway's own calls. Resolves with null if the filter doesn't hide any, or if it would take
- * too many call rows.
+ * Reads the figures of the gateway's own calls that the filter hides. Returns null if it hides none, or if we'd have to
+ * read too many call rows.
  */
 export async function readOwnFigures(analytics: FigureReader, request: FiguresRequest): Promise<Figures | null> {
   const { filter = {}, unit: _unit, group: _group, costly: _costly, ...selection } = request;

@@ -19,8 +19,8 @@ export function parsePageId({ url }: Pick<ConsoleContext, 'url'>): string | null
 }
 
 /**
- * Splits off the row that only shows whether there's another page. Pass up to `size + 1` rows. Returns the rows to
- * show, and the key of the next page for `pager`, or null on the last page.
+ * Cuts rows to the size of a page. Pass up to `size + 1` rows, because an additional row shows that there's another
+ * page. Returns the rows to show and the key of the next page for `pager`, which is null on the last page.
  */
 export function cutPage<Row>(
   rows: readonly Row[],

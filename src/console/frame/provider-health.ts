@@ -10,7 +10,7 @@ import { badge } from './figures.ts';
 import { type Html, html } from './html.ts';
 
 export interface ProviderHealth {
-  /** The attempts of the last 15 minutes. Null if there were none. */
+  /** The attempts of the last 15 minutes. Null if the provider wasn't called. */
   readonly recent: RecentAttempts | null;
   /** Open and half-open breakers of the provider and its pool members. */
   readonly breakers: readonly OpenBreaker[];
@@ -43,7 +43,10 @@ const enoughAttempts = 5;
 export const healthRule =
   'A provider is down if a circuit breaker is open in any project, and failing if at least a fifth of its attempts of the last 15 minutes failed, in all projects together.';
 
-/** Never says which projects are affected, because members may not see other projects. */
+/**
+ * Shows the provider's health across all projects. Doesn't say which projects are affected, because members may not see
+ * other projects.
+ */
 export function healthBadge({ recent, breakers }: ProviderHealth): Html {
   const [worst] = breakers.toSorted((left, right) => Number(right.state === 'open') - Number(left.state === 'open'));
   if (worst) return breakerBadge(worst);

@@ -51,7 +51,7 @@ export function createResponder({ navigation, projectsOf, logger }: ResponderDep
     const nav = navigation.groupsFor({ path: url.pathname, slug: project?.slug ?? null, role, isAdmin: session.person.isAdmin });
     const prefix = `/console/p/${visited?.project.slug}`;
     const page = visited !== null && url.pathname.startsWith(`${prefix}/`) ? url.pathname.slice(prefix.length) : null;
-    // The query of a POST has nothing to do with the submitted form.
+    // The query in the URL of a POST doesn't describe the page, so don't add it to the links to other projects.
     const query = request.method === 'GET' ? url.searchParams : new URLSearchParams();
     const pages: Readonly<Record<Role, string>> = {
       member: navigation.samePage(page, query, 'member'),
@@ -126,7 +126,7 @@ export function createResponder({ navigation, projectsOf, logger }: ResponderDep
   };
 }
 
-/** Leaves the subject out of an end user's path, because logs can't be erased. */
+/** Masks the subject in the path of an end user's page, because we couldn't erase it from the logs later. */
 function loggedPath({ url: { pathname } }: Visit): string {
   const [before = '', subject] = pathname.split(`${endUsersPath}/`, 2);
   return subject === undefined ? pathname : `${before}${endUsersPath}/:subject`;

@@ -49,7 +49,9 @@ export interface ActionRoute extends RouteBase {
   readonly action: string | null;
   /** The maximum size of the form in bytes. Defaults to 1 MiB. */
   readonly maxBytes?: number;
-  /** Throws a GatewayError if the input is invalid. If there's an `invalidForm`, it then shows the form again. */
+  /**
+   * Throws a GatewayError if the input is invalid. If the route has an `invalidForm`, people then see the form again.
+   */
   handle(context: ConsoleContext, form: URLSearchParams): Promise<ActionResult>;
   /**
    * Returns the form with the rejected input, which is sent with status 422 and the error message above it. Without

@@ -1,6 +1,6 @@
 /**
- * Limits pages to 50,000 call rows if there are no hourly aggregates for their filters. People can load the page
- * without this limit if they want to.
+ * If a page's filters aren't covered by hourly aggregates, its figures have to be computed from call rows. This limits
+ * a page to 50,000 of them, unless the person asks to read them all.
  */
 import { hourMs } from '../../core/time.ts';
 import type { Period } from '../../usage/analytics/range.ts';
@@ -14,7 +14,7 @@ import { formatCount } from './values.ts';
 
 const parameter = 'rows';
 
-/** Returns the limit for queries of the page. Absent if the person has asked for all calls. */
+/** Returns the row limit for the queries of a page. There's none if the person has asked to read all calls. */
 export function rowLimit({ url }: Pick<ConsoleContext, 'url'>): { readonly maxRows?: number } {
   return url.searchParams.get(parameter) === 'all' ? {} : { maxRows: maxPageRows };
 }
@@ -28,8 +28,8 @@ export async function orTooMany<Result>(read: Promise<Result>): Promise<Result |
 }
 
 /**
- * Replaces the figures if they'd take too many call rows. Links to a shorter period, and to the same page without the
- * limit.
+ * Renders a notice in place of figures that would require reading too many call rows. It has links to a shorter period
+ * and to the same page without the limit.
  */
 export function tooManyCalls(context: Pick<ConsoleContext, 'url' | 'zone'>, { from, to }: Period, { calls }: TooManyCalls): Html {
   const hours = Math.max(1, Math.floor((0.9 * ((to - from) * maxPageRows)) / calls / hourMs));

@@ -46,9 +46,9 @@ export function auditOf({ change, read }: SettingsEdit): Settings {
 }
 
 /**
- * Prepares a form that is opened, or shown again because the input in `sent` was rejected. The next submission is
- * compared with `read`. `notice` lists members that somebody else has changed in the meantime. The editor has seen
- * those changes, so the next submission may overwrite them.
+ * Prepares a settings form. `sent` is the rejected input if the form is shown again. Returns the settings with which
+ * the next submission has to be compared (`read`), and a notice about settings that somebody else has changed since the
+ * form was opened. Because the editor sees this notice, the next submission may overwrite these changes.
  */
 export function rebaseSettings(
   sent: URLSearchParams | undefined,

@@ -46,7 +46,7 @@ document.addEventListener('click', (event) => {
   relabel(list);
   focused.focus();
 });
-// The mark next to a model refers to the old value, so remove it as soon as somebody edits the field.
+// The badge and the error next to a model belong to the old value, so remove them as soon as somebody edits the field.
 document.addEventListener('input', (event) => {
   if (event.target.matches('.tier-model input')) clear(event.target.closest('li'));
 });

@@ -16,7 +16,10 @@ import { markModel } from './tier-checks.ts';
 
 export const tierScript: Asset = defineAsset(new URL('./tier-fields.js', import.meta.url));
 
-/** A tier from elsewhere, e.g. from the configuration file, which a tier with the same name in the form overrides. */
+/**
+ * A tier that's defined elsewhere, e.g. in the configuration file. If the form contains a tier with the same name, that
+ * one is used instead.
+ */
 export interface InheritedTier {
   readonly name: string;
   readonly models: readonly string[];
@@ -30,7 +33,10 @@ export interface TierFieldsOptions {
   readonly arrangePath: string;
   readonly scope: ModelScope;
   readonly inherited: (kind: TierKind) => readonly InheritedTier[];
-  /** True to open sections that only have inherited tiers. Sections with tiers in the form are always open. */
+  /**
+   * True to expand sections that have inherited tiers but none in the form. Sections with tiers in the form are always
+   * expanded.
+   */
   readonly showsInherited?: boolean;
 }
 
@@ -96,7 +102,10 @@ ${error === undefined ? '' : html`<p class="error" id="field-${prefix}.name-erro
 <div><button class="button small plain" formaction="${target}" formnovalidate name="arrange" value="add:${name}:${row}" data-arrange="add">Add a model<span class="hidden"> to ${label}</span></button></div></div>`;
 }
 
-/** Returns the tiers of the configuration file, and those of the project if the form is about a part of it. */
+/**
+ * Returns the tiers that the form's tiers can override: those of the configuration file and, if the form belongs to an
+ * application, those of the project.
+ */
 export function inheritedTiers(catalog: Catalog, kind: TierKind, ofProject: Tiers = {}): InheritedTier[] {
   return Object.entries({ ...configuredTiers(catalog)[kind], ...ofProject }).map(([name, models]) => ({
     name,
@@ -172,7 +181,10 @@ export function assertDistinctTiers(form: URLSearchParams): void {
   }
 }
 
-/** Leaves out empty rows. Rows with models but no name stay, so that `assertDistinctTiers` can reject them. */
+/**
+ * Drops tiers that are completely empty. A tier with models but without a name is kept, so that `assertDistinctTiers`
+ * can reject it.
+ */
 function filledRows(form: URLSearchParams, name: string): (readonly [tier: string, models: readonly string[]])[] {
   return formRows(form, name).flatMap(({ tier, models }) => {
     const entered = models.filter((model) => model !== '');

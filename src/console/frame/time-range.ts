@@ -62,8 +62,8 @@ export function weekAround(at: number, zone: string): Record<string, string> {
 }
 
 /**
- * Returns the end of a period for a query. There, a date includes the whole day, so a period that ends at midnight ends
- * with the day before.
+ * Formats the end of a period for a query. If the query contains only a date, it means the end of that day. So for a
+ * period that ends at midnight, this returns the day before.
  */
 function inclusiveEnd(to: number, zone: string): string {
   const text = formatLocal(zone, to);

@@ -17,9 +17,12 @@ export interface Visit {
   readonly secure: boolean;
   readonly cookies: Readonly<Record<string, string>>;
   readonly session: Session | null;
-  /** Secrets from the cookies, to sign forms and notices. The session's secret comes first. */
+  /**
+   * Secrets from the cookies of the session and of forms, in this order, or a new one if there are no such cookies. We
+   * sign forms and notices with the first one, but accept signatures that were made with any of them.
+   */
   readonly secrets: readonly [string, ...string[]];
-  /** Set if the visitor has no cookie yet from which a CSRF token can be derived. */
+  /** A cookie with a new secret for CSRF tokens. Null if the visitor already has a secret in a cookie. */
   readonly newCookie: Cookie | null;
   /** True if htmx will replace a part of a page with the response. */
   readonly isPartial: boolean;
@@ -57,7 +60,10 @@ export async function createVisit(
   };
 }
 
-/** Reading a member that the route's access doesn't provide throws. */
+/**
+ * Creates the context of a request. Reading its `session`, `project` or `role` throws if the route's access doesn't
+ * guarantee that there is one.
+ */
 export function toContext(
   visit: Visit,
   {

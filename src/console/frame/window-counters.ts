@@ -1,4 +1,6 @@
-/** Reads the usage of ceilings for the console, even if a ceiling was added after the last call. */
+/**
+ * Reads the usage of ceilings for the console. This includes new ceilings, which have no counter until the next call.
+ */
 import type { ReadCounters } from '../../ceilings/counter-usage.ts';
 import { type CounterKey, formatCounterKey } from '../../ceilings/counters.ts';
 import type { Clock } from '../../core/time.ts';
@@ -12,9 +14,10 @@ interface WindowCountersDeps {
 }
 
 /**
- * The next call after adding a ceiling creates its counter, which then includes all earlier calls of the window. Until
- * then, we sum up the recorded calls. This is only for ceilings per day and month, because a minute is over soon, and a
- * total might require reading every call ever made.
+ * Wraps `readCounters` to fill in the usage of ceilings that have no counter yet. The counter of a new ceiling is
+ * created by the next call, and then includes all earlier calls of the window. Until then, we sum up the recorded
+ * calls. We only do this for ceilings per day and month, because a minute is over soon, and for a total we might have
+ * to read every call ever made.
  */
 export function createWindowCounters({ readCounters, analytics, clock }: WindowCountersDeps): ReadCounters {
   return async (projectId, keys) => {

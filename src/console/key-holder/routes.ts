@@ -46,8 +46,8 @@ export function createKeyHolderRoutes(deps: KeyHolderDeps): readonly ConsoleRout
   const { keyring, people, projects, getStatus, analytics, readStored } = deps;
 
   /**
-   * Returns the key of the browser's pass, or null if there's no pass. Throws `invalid_key` if the pass or the key is
-   * no longer valid.
+   * Returns the key for the pass in the browser's cookie, or null if there's no pass. Throws `invalid_key` if the pass
+   * or the key is no longer valid.
    */
   const findKey = async (context: ConsoleContext): Promise<KeyOfPass | null> => {
     const pass = context.cookies[cookieName(context)];

@@ -27,7 +27,7 @@ import {
 import { formatTimeIn, shellQuote } from '../frame/values.ts';
 
 interface NewKeyOptions {
-  /** The policy in gateway.yaml, for keys and projects without one. */
+  /** The policy in gateway.yaml. Applies if neither the key nor the project has a policy of its own. */
   readonly onBudgetStoreDown: StoreDownPolicy;
   readonly errors: FieldErrors;
   /** The key to edit, with the settings that the form is compared with. Absent for a new key. */

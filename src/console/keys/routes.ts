@@ -18,7 +18,7 @@ import { exportKeys, type KeyListDeps, showKeys, withUse } from './key-list.ts';
 
 export interface KeyRoutesDeps extends KeyListDeps {
   readonly keyring: Pick<Keyring, 'change' | 'findById' | 'issue' | 'list' | 'read' | 'revoke' | 'rotate'>;
-  /** The policy in gateway.yaml, for keys and projects without one. */
+  /** The policy in gateway.yaml. Applies if neither the key nor the project has a policy of its own. */
   readonly onBudgetStoreDown: () => StoreDownPolicy;
   readonly catalog: () => Catalog;
 }
@@ -53,7 +53,8 @@ export function createKeyRoutes(deps: KeyRoutesDeps): readonly ConsoleRoute[] {
     const isText = (name: unknown): name is string => typeof name === 'string';
     const view = { catalog: catalog(), project: project.settings };
     const issues = findUnknownNames(view, asArray(models).filter(isText), asArray(kept).filter(isText));
-    // The form has a single field for all names, so replace the path of each issue. The message quotes the name.
+    // The form has a single field for all model names, so show every issue at this field. The message quotes the name
+    // in question.
     if (issues.length > 0) throw gatewayError('bad_request', { issues: issues.map((issue) => ({ ...issue, path: 'models' })) });
   };
 

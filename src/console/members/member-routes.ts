@@ -1,7 +1,7 @@
 /**
- * Lists, adds and removes members of a project and changes their roles. If an owner adds an address, the page doesn't
- * reveal whether the deployment knows it. Deployment admins can see everybody anyway, so for them a new address creates
- * the person.
+ * Lists, adds and removes members of a project and changes their roles. If an owner adds an address, the page responds
+ * in the same way whether or not the deployment already has an account with it. Deployment admins can see all accounts
+ * anyway, so when they add an address, the existing account becomes a member, or a new one if there's none.
  */
 import { gatewayError } from '../../core/errors.ts';
 import { parseJson } from '../../core/json/parse.ts';
@@ -98,7 +98,7 @@ ${memberTable(context, await members.list(context.project.id))}${context.role ==
       const isSelf = personId === context.session.person.id && !context.session.person.isAdmin;
       const audit = { person_id: personId, role };
       const notice = `${name} is no longer a member.`;
-      // People can't undo removing themselves, because only owners can add members.
+      // If owners remove themselves, don't offer an undo button, because only owners can add members.
       if (isSelf) return { kind: 'redirect', to: '/console', notice, audit };
       const { email, isConfirmed, createdAt } = member;
       const removed = JSON.stringify({ personId, email, name, role, isConfirmed, createdAt });
@@ -109,8 +109,8 @@ ${memberTable(context, await members.list(context.project.id))}${context.role ==
       const member = await members.restore(context.project.id, parseJson(form.get('removed') ?? ''));
       const audit = { person_id: member.personId, role: member.role };
       if (!member.isConfirmed) {
-        // Removing the member has deleted an unconfirmed account with its sign-in links. `restore` has created a new
-        // account, so the person needs a new link.
+        // The account was unconfirmed, so removing the member deleted it together with its sign-in links. `restore` has
+        // created a new account, which needs a new link.
         return { kind: 'page', page: await issueLink(context, { ...member, id: member.personId }), audit };
       }
       const notice = `${member.name} is ${withArticle(member.role)} again.`;

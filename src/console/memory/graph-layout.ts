@@ -14,9 +14,9 @@ const ticks = 150;
 const flatness = 0.6;
 
 /**
- * Lays out a graph. An edge is a pair of node indexes. `nodeRadius` is the space for a node's label, and `passes` is
- * how often collisions are resolved per step. Narrow pictures need more passes, because nodes easily get stuck behind
- * each other. The height depends on the layout.
+ * Computes the position of each node. `edges` are pairs of node indexes, and `nodeRadius` is the space that we keep
+ * free for the label of a node. `passes` is how often d3-force resolves collisions in each step. Narrow pictures need
+ * more passes, because their nodes easily get stuck behind each other. The height depends on the layout.
  */
 export function layoutGraph(
   nodes: number,

@@ -18,7 +18,8 @@ interface Format {
   readonly passes: number;
   readonly maxLabelLength: number;
   /**
-   * With more arrows, labels would cover each other, so they're left out. The tooltips and the table have them as well.
+   * Arrows only have labels if there are at most this many arrows. Otherwise, the labels would cover each other. The
+   * tooltips and the table show them in any case.
    */
   readonly maxLabelledArrows: number;
 }

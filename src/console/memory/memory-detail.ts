@@ -128,7 +128,7 @@ function idOf({ id = '' }: Readonly<Record<string, string>>): string {
 interface Shown extends ItemDetails {
   readonly facts: readonly Fact[];
   readonly names: ReadonlyMap<string, string>;
-  /** The rejected text, if somebody has just tried to correct the memory. */
+  /** The text of a correction that was just rejected, to show it in the form again. */
   readonly typed: string | undefined;
 }
 
@@ -159,8 +159,8 @@ function button(context: ConsoleContext, { id }: Item, verb: string, label: stri
 }
 
 /**
- * Memories are also closed when they're corrected, merged or restored. Those aren't called removed, because another
- * memory takes their place.
+ * Corrected, merged and restored memories are closed as well, but another memory has taken their place. So we only call
+ * a memory removed if it has no successor.
  */
 function isRemoved({ state, supersededBy }: Item): boolean {
   return state === 'closed' && supersededBy === null;
@@ -174,8 +174,8 @@ function leftOut(context: ConsoleContext, item: Item): Html {
 /** Says what happened to the memory, when and by whom, with a link to its successor. */
 function closedNotice(context: ConsoleContext, { item, history, names }: Shown, closedAt: Date): Html {
   const { verb, successor } = endOf(item, history);
-  // Older versions didn't store who closed a memory. A corrected one was closed by the author of the correction, but
-  // for a restored one we can't tell.
+  // Older versions didn't store who closed a memory. If it was corrected, that must have been the author of the
+  // correction. In all other cases we can't tell.
   const author = item.closedBy ?? (verb === corrected ? successor?.author : undefined);
   const by = author === undefined ? '' : html` by <strong>${authorName(author, names)}</strong>`;
   const next = successor === undefined ? '' : html` <a href="${memoryPath(context, successor.id)}">See what took its place</a>.`;
@@ -250,8 +250,8 @@ function historyState(item: Item, history: readonly Item[]): Html {
 const corrected = 'Corrected';
 
 /**
- * Says why a memory was closed. The successor of a merged memory may be missing, because only a part of the history is
- * read.
+ * Says why a memory was closed, and finds the memory that took its place. For a merged memory, that one may be missing
+ * from `history`, because we only read a part of the history.
  */
 function endOf({ id, text, supersededBy }: Item, history: readonly Item[]): { readonly verb: string; readonly successor?: Item } {
   if (supersededBy === null) return { verb: 'Removed' };

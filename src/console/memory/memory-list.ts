@@ -1,4 +1,4 @@
-/** Lists a project's memories, with filters and CSV export. The search is the one of the API. */
+/** Lists a project's memories, with filters and CSV export. Searching them works in the same way as in the API. */
 import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
 import { type ItemFilter, itemStates, listItems, matchesFilter } from '../../memory/items/list-items.ts';
 import { type Item, itemKinds } from '../../memory/records/item-record.ts';

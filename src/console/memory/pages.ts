@@ -1,4 +1,4 @@
-/** Shows what learning has written about the project and each of its subjects. */
+/** Shows the pages that learning writes: the knowledge page of the project, and a profile page for each subject. */
 import { findPage, listProfiles, type StoredPage } from '../../memory/records/pages.ts';
 import {
   ago,

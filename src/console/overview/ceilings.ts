@@ -14,7 +14,10 @@ import { amountOf } from '../frame/window-counters.ts';
 export interface CeilingUse {
   readonly counter: LimitedCounter;
   readonly holder: string;
-  /** The usage of settled calls. Null if there hasn't been a call since the ceiling was set. */
+  /**
+   * The usage of settled calls. Null if nothing was counted yet, because there hasn't been a call since the ceiling was
+   * set.
+   */
   readonly used: number | null;
   readonly reserved: number;
   readonly forecast: Forecast;
@@ -26,7 +29,8 @@ export interface CeilingsDeps {
 }
 
 /**
- * Forecasts use the rate of the last seven days, or of the project's age if that's shorter, but of at least an hour.
+ * Forecasts are based on the usage of the last seven days. If the project is younger than that, they're based on its
+ * whole age, but at least on an hour.
  */
 const maxSpanMs = 7 * 24 * hourMs;
 

@@ -15,7 +15,7 @@ import { type ConsoleContext, type ConsoleRoute, get } from '../frame/route.ts';
 export interface ProjectSetup {
   readonly providers: readonly string[];
   readonly hasDemo: boolean;
-  /** Tiers with at least one chat model that would work. */
+  /** The names of all tiers with at least one chat model that the project can call. */
   readonly tiers: readonly string[];
   /** Keys that work right now. */
   readonly keys: number;
@@ -50,7 +50,10 @@ export async function emptyProject(deps: GettingStartedDeps, context: ConsoleCon
   return html`<p class="lead">No calls in ${context.project.name} yet. Spend, latency and errors appear here with the first one. ${progressOf(steps)}</p>${stepList(steps)}`;
 }
 
-/** Says how many steps are left. Empty if there are none, or if the project is no longer new. */
+/**
+ * Returns a line with the progress and the next step. Returns an empty string if all steps are done, or if the project
+ * is older than `newDays`.
+ */
 export async function stepsLeft(deps: GettingStartedDeps, context: ConsoleContext): Promise<Html | string> {
   const { project, now } = context;
   if (now - project.createdAt > newDays * dayMs) return '';

@@ -6,7 +6,7 @@ import type { PlaygroundPrompt, PlaygroundToolCall, PlaygroundTurn } from '../..
 
 export interface PlaygroundInput {
   readonly model: string;
-  /** The tier or model to compare with. Empty if there's no comparison. */
+  /** Another tier or model that the same prompt is sent to, for comparison. Empty to use only `model`. */
   readonly other: string;
   readonly system: string;
   readonly turns: readonly PlaygroundTurn[];
@@ -65,7 +65,7 @@ export function toPrompt(input: PlaygroundInput): PlaygroundPrompt {
   return { system, temperature, maxTokens, turns: allTurns(input), tools: parseTools(tools), schema: parseSchema(schema) };
 }
 
-/** Returns the conversation including the new message, if there is one. */
+/** Returns the turns of the conversation. If the person has entered a new message, it's the last turn. */
 export function allTurns({ turns, prompt, images }: PlaygroundInput): readonly PlaygroundTurn[] {
   const hasMessage = prompt.trim() !== '' || images.length > 0;
   return hasMessage ? [...turns, newTurn('user', { text: prompt, images })] : turns;

@@ -85,8 +85,8 @@ function playgroundForm(context: ConsoleContext, input: PlaygroundInput, choice:
   const path = projectPath(context, '/playground');
   const edit = `${path}/edit`;
   const hasTurns = input.turns.length > 0;
-  // Pressing Enter in a field presses the first submit button. Put a hidden `Run` button in front of those of the
-  // turns.
+  // Pressing Enter in a field activates the form's first submit button. Put a hidden `Run` button first, because it
+  // would otherwise be a button of one of the turns.
   return html`<form class="playground" id="playground" method="post" action="${path}" data-stream="${path}/stream"
 hx-post="${path}/code" hx-trigger="input delay:300ms" hx-target="#code" hx-sync="this:replace">
 ${csrfField(context)}<button class="hidden" tabindex="-1" aria-hidden="true">Run</button>

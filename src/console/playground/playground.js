@@ -72,7 +72,10 @@
     card.removeAttribute('aria-busy');
   }
 
-  /** The server keeps the form until the person has signed in, but no large images, so remove those. */
+  /**
+   * While people sign in again, the server keeps the input of the form, but only up to a certain size. So remove large
+   * images.
+   */
   function signInAgain() {
     for (const field of form.querySelectorAll('[name="image"], [name="turn_images"]')) if (field.value.length > 50_000) field.value = '';
     form.submit();

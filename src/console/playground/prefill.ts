@@ -8,11 +8,13 @@ import { newTurn, type PlaygroundInput, readInput } from './input.ts';
 
 interface Prefill {
   readonly input: PlaygroundInput;
-  /** A sentence for each part of the call that the form doesn't contain. */
+  /** Sentences that say which parts of the call couldn't be filled in. */
   readonly gaps: readonly string[];
 }
 
-/** `text` is null if the text of the call isn't stored. */
+/**
+ * Fills in the form with a call. If the text of the call isn't stored, `text` is null and only the model is filled in.
+ */
 export function prefillFrom({ requestedModel, route }: Pick<CallDetail, 'requestedModel' | 'route'>, text: CallText | null): Prefill {
   const empty = { ...readInput(new URLSearchParams()), model: requestedModel };
   if (text === null) return { input: empty, gaps: [`No text of this ${route} call is stored, so only the model was filled in.`] };
@@ -50,8 +52,8 @@ export function prefillFrom({ requestedModel, route }: Pick<CallDetail, 'request
 }
 
 /**
- * Tool results are stored apart from the messages, but in the order of the calls, so each call gets the next result. If
- * there are more calls than results, there's no telling which are missing, so all of them stay empty.
+ * Tool results are stored separately from the messages, but in the same order as the tool calls, so we match them by
+ * position. If there aren't as many results as calls, we can't tell which ones are missing and leave all of them empty.
  */
 function toTurns(messages: CallText['messages'], results: readonly string[]): { turns: PlaygroundTurn[]; unanswered: boolean } {
   let called = 0;

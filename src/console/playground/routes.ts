@@ -48,7 +48,7 @@ export function createPlaygroundRoutes(deps: PlaygroundDeps): readonly ConsoleRo
       const audit = { models: [parsed.input.model] };
       return { kind: 'stream', contentType: 'text/event-stream', chunks: toEvents(context, parsed), audit };
     }),
-    // Not audited, because the conversation only exists in the form.
+    // Editing the conversation only changes the form and nothing in the project, so don't audit it.
     post(`${path}/edit`, { ...form, action: null }, async (context, fields) => ({
       kind: 'page',
       page: page(context, editConversation(fields)),

@@ -78,7 +78,7 @@ for chunk in stream:
 `;
 }
 
-/** Formats JSON as Python, where only true, false and null differ. */
+/** Formats a value as Python. JSON is almost the same, except for true, false and null. */
 function toPython(value: unknown): string {
   return JSON.stringify(value, null, 4).replaceAll(/"(?:[^"\\]|\\.)*"|\b(?:true|false|null)\b/g, (token) => pythonWords[token] ?? token);
 }

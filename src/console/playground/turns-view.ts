@@ -1,5 +1,6 @@
 /**
- * Renders the conversation in the playground's form. All turns have the same fields, which parsing relies on.
+ * Renders the conversation in the playground's form. Every turn needs the same fields, if necessary hidden ones,
+ * because the parser finds the fields of a turn by their index.
  */
 import type { PlaygroundTurn } from '../../pipeline/internal/playground-prompt.ts';
 import { type Html, html } from '../frame/html.ts';

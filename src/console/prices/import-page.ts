@@ -19,7 +19,7 @@ export interface ConvertedPrices {
   /** The price rows by `<provider>/<model>`, in the format of gateway.yaml. */
   readonly models: Readonly<Record<string, JsonObject>>;
   readonly skipped: readonly { readonly entry: string; readonly reason: string }[];
-  /** The number of ignored entries, for vendors that none of the providers uses. */
+  /** The number of entries that were ignored because no provider uses their vendor. */
   readonly unmatched: number;
 }
 
@@ -33,7 +33,7 @@ const fileScript = defineAsset(new URL('./import-file.js', import.meta.url));
 
 /** Limits the size of the rows after decompression. */
 const maxRowBytes = 16 * 1024 * 1024;
-/** Each table lists at most this many models or entries, and says how many there are. */
+/** The maximum number of models or entries per table. The page also says how many there are in total. */
 const maxListed = 200;
 const breadcrumbs = [{ label: 'Prices', href: pricesPath }];
 

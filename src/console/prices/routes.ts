@@ -19,7 +19,9 @@ export interface PriceRoutesDeps extends PriceListDeps {
 }
 
 const path = '/admin/prices';
-/** The public table has about 2 MB, and forms encode some of its characters. */
+/**
+ * The public price table has about 2 MB, which is more than the default limit, and form encoding makes it even larger.
+ */
 const maxBytes = 16 * 1024 * 1024;
 
 export function createPriceRoutes(deps: PriceRoutesDeps): readonly ConsoleRoute[] {

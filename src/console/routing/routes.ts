@@ -25,7 +25,8 @@ export function createRoutingRoutes(deps: RoutingRoutesDeps): readonly ConsoleRo
       {
         access: 'owner',
         action: 'project.change',
-        // Show the current project, which somebody else may have changed in the meantime.
+        // Show the form with the current settings of the project, because somebody else may have changed them in the
+        // meantime.
         invalidForm: async (context, form, errors) => rejectedForm(deps, context, form, errors),
       },
       async (context, form) => {

@@ -22,7 +22,7 @@ export interface ProviderSummary {
   readonly host: string;
   readonly dialect: string;
   readonly serves: readonly string[];
-  /** Null for the local embedder, which meets every requirement. */
+  /** Null for the local embedder, which projects may use no matter which tags they require. */
   readonly tags: readonly string[] | null;
 }
 
@@ -32,7 +32,7 @@ export interface RoutingPageDeps {
   readonly breakers: Pick<Breakers, 'isHealthy'>;
   readonly readBreakers: ReadBreakers;
   readonly readHealth: ReadHealth;
-  /** Returns the deployment's default, for projects that don't have this setting. */
+  /** Says whether catalog fill is on for projects that don't have a setting of their own. */
   readonly catalogFill: () => boolean;
 }
 

@@ -35,8 +35,8 @@ interface RuleFormOptions extends SubmittedForm {
   /** The path that the form posts to, relative to the project. */
   readonly action: string;
   /**
-   * Set for an existing rule. `read` is the version that the form is compared with, and `notice` says what others have
-   * changed since.
+   * Only set if the form edits an existing rule. `read` is the version of the rule that the submitted form will be
+   * compared with, and `notice` shows what somebody else has changed in the meantime.
    */
   readonly edited?: { readonly read: Settings; readonly notice: Html | '' };
 }

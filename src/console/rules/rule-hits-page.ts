@@ -33,7 +33,7 @@ export async function ruleHitsPage(deps: RuleHitsPageDeps, context: ConsoleConte
   const before = parsePageId(context);
   const ids = (await deps.ruleHits.listCalls(project.id, id, { before, limit: pageSize + 1 })).filter(isUuid);
   const { shown, next } = cutPage(ids, pageSize, (callId) => callId);
-  // If many calls are refused at once, not all of them are recorded, and only recorded ones have a page.
+  // Only link to recorded calls. If many calls are refused at once, we don't record all of them.
   const [calls, refused] = await deps.readStored(() =>
     Promise.all([deps.analytics.callsById(project.id, shown), deps.analytics.recordedRefusals(project.id, shown)]),
   );

@@ -44,7 +44,8 @@ export function createSettingsRoutes(deps: SettingsPageDeps): readonly ConsoleRo
     const { id } = context.project;
     const kept = current.delete_conversations_after_days === null ? 0 : await countKeptUnlearned({ database: queries, clock }, id);
     const warning = describeUnlearned(context, { current, kept, hasModel: await hasMemoryModel(id) });
-    // A planned deletion is compared as well, because a new deletion period would replace it.
+    // Also compare the planned deletion. Saving a new deletion period would replace it, so the editor has to notice if
+    // somebody else has changed it.
     const { read, notice: conflict } = rebaseSettings(sent, editOf, { ...current });
     const fields = sent ?? toFields(current);
     return settingsPage(context, { fields, read, notices: html`${conflict}${describePending(context, current)}${warning}` });
@@ -135,8 +136,8 @@ function toNumber(text: string | null): number {
 }
 
 /**
- * Returns the new rule if it deletes more than the current one, or null if it doesn't or is already pending. Throws
- * `bad_request` if the change is invalid.
+ * Returns the deletion rule that this change would introduce. Returns null if it wouldn't delete more than the current
+ * one, or if the same rule is already pending. Throws `bad_request` if the change is invalid.
  */
 function newRule(before: ShownMemorySettings, change: Settings): StricterRule | null {
   const { stricter } = parseMemorySettingsChange(change)(before);
@@ -144,8 +145,8 @@ function newRule(before: ShownMemorySettings, change: Settings): StricterRule | 
 }
 
 /**
- * Like `newRule`, but takes a submitted form. Also returns null if the form is invalid or somebody else has changed the
- * settings.
+ * Returns the `newRule` of a submitted form. Also returns null if the form is invalid, or if somebody else has changed
+ * the settings in the meantime.
  */
 function newRuleOf(before: ShownMemorySettings, fields: URLSearchParams): StricterRule | null {
   try {

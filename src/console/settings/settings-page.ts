@@ -33,7 +33,10 @@ export function describeSaved({ zone }: ConsoleContext, changed: object, { pendi
   return `The settings are saved. The new deletion period takes effect at ${formatTimeIn(Date.parse(pending.effective_at), zone, 'minute')} (${zone}), unless a member cancels it.`;
 }
 
-/** Says what's going to be deleted and when, with a button to cancel it, which every member may do. */
+/**
+ * Renders a notice that says what's going to be deleted and when, with a button that cancels the deletion. Every member
+ * may cancel it. Returns an empty string if no deletion is planned.
+ */
 export function describePending(context: ConsoleContext, { pending_deletion: pending }: ShownMemorySettings): Html | string {
   if (pending === null) return '';
   const { delete_conversations_after_days: days, delete_unlearned: unlearned, conversations, effective_at: at } = pending;

@@ -35,7 +35,7 @@ export function createOidcClient({ clock }: { readonly clock: Clock }) {
 
   const configurationOf = (settings: OidcSettings): Promise<client.Configuration> => {
     const now = clock.now();
-    // A configuration reload creates new settings, so comparing references is enough.
+    // A configuration reload creates a new settings object, so it's enough to compare references to notice a change.
     if (cached?.settings === settings && now - cached.fetchedAt < metadataMs) return cached.configuration;
     const entry = { settings, fetchedAt: now, configuration: discover(settings) };
     cached = entry;

@@ -30,7 +30,7 @@ export interface Member {
 }
 
 export interface BodySpans {
-  /** Where the object is in the body, including its braces. */
+  /** The range of the object in the body, including its braces. */
   readonly object: Span;
   /**
    * The members by key. If a key is repeated, the last one wins. If the scan was limited to certain keys, other members
@@ -43,7 +43,7 @@ export interface BodySpans {
 
 const none: ReadonlySet<string> = new Set();
 
-/** We never look for keys that are longer than this. */
+/** The maximum length of the keys that callers ask for. We don't even decode longer keys in a body. */
 const maxWantedKeyLength = 32;
 
 /**
@@ -120,7 +120,7 @@ export function* scanElements(bytes: Buffer, start: number): Generator<Pick<Memb
 function decodeWantedKey(bytes: Buffer, span: Span, wantedKeys: ReadonlySet<string> | undefined): string | null {
   if (wantedKeys === undefined) return decodeString(bytes, span);
   if (span.end - span.start > maxWantedKeyLength * 6) return null;
-  // Measured: comparing the bytes with each wanted key is faster than decoding the key.
+  // Comparing the bytes with each wanted key is faster than decoding the key (measured).
   for (const key of wantedKeys) if (isWrittenAs(bytes, span, key)) return key;
   if (!hasEscapeOrUnicode(bytes, span)) return null;
   const key = decodeString(bytes, span);
@@ -160,7 +160,7 @@ export function splice(bytes: Buffer, splices: readonly Splice[]): Buffer {
   const ordered = splices.length === 1 ? splices : [...splices].sort((a, b) => a.span.start - b.span.start);
   let length = bytes.length;
   for (const { span, replacement } of ordered) length += Buffer.byteLength(replacement) - (span.end - span.start);
-  // Copy with offsets. Creating a view of each piece first would take longer than the copying (measured).
+  // Copy by offsets. If we created a view of each piece first, that would take longer than the copying (measured).
   const result = Buffer.allocUnsafe(length);
   let at = 0;
   let from = 0;
@@ -173,7 +173,7 @@ export function splice(bytes: Buffer, splices: readonly Splice[]): Buffer {
   return result;
 }
 
-/** The connection writes each part separately, so we join small neighbours up to this size. */
+/** The connection writes each piece separately, so we join small adjacent pieces into one of up to this size. */
 const maxJoinedBytes = 4_096;
 
 /**

@@ -45,7 +45,7 @@ export function skipValue(bytes: Buffer, at: number): number {
   return first === openBrace || first === openBracket ? skipContainers(bytes, at, []) : skipScalar(bytes, at);
 }
 
-/** Returns the end of an array that has an element ending at `at`. */
+/** `at` is the end of an array element. Returns the end of the array. */
 export function skipElements(bytes: Buffer, at: number): number {
   const next = skipSpace(bytes, at);
   if (bytes[next] === closeBracket) return next + 1;
@@ -54,8 +54,8 @@ export function skipElements(bytes: Buffer, at: number): number {
 }
 
 /**
- * Scans from the value at `at` to the end of the outermost open container. `closers` are the closing brackets that are
- * still missing, outermost first.
+ * Scans from the value at `at` to the end of the outermost container that is still open. `closers` are the closing
+ * brackets of the containers around the value, outermost first.
  */
 function skipContainers(bytes: Buffer, at: number, closers: number[]): number {
   let position = at;
@@ -73,7 +73,7 @@ function skipContainers(bytes: Buffer, at: number, closers: number[]): number {
     } else {
       position = skipScalar(bytes, position);
     }
-    // A value may end several containers at once, so close all of them.
+    // The end of a value may also be the end of several containers around it, so close all of those.
     for (;;) {
       const closer = closers[closers.length - 1];
       if (closer === undefined) return position;
@@ -114,7 +114,7 @@ function skipScalar(bytes: Buffer, at: number): number {
   }
 }
 
-/** Usually there's no white space, so we check that first with a single comparison. */
+/** Usually there's no white space, so the first comparison ends the loop. */
 export function skipSpace(bytes: Buffer, at: number): number {
   let position = at;
   for (;;) {

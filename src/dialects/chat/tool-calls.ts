@@ -17,7 +17,7 @@ export function toArgumentText(value: unknown): string {
 
 /** A tool call in a streamed response. Its name and arguments may still be arriving. */
 export interface StreamedCall {
-  /** Counts from 0 across all tool calls of the response. */
+  /** The index of the call among the tool calls of the response, starting at 0. */
   readonly position: number;
   readonly id: string | null;
   readonly name: string;

@@ -98,8 +98,9 @@ function countItems(items: readonly unknown[], uses: Record<string, number>): vo
 }
 
 /**
- * OpenRouter reports USD. If the caller uses their own key for the upstream vendor, OpenRouter reports that vendor's
- * cost separately. xAI reports ticks of 1e-10 USD.
+ * Returns the cost of a call in nano-dollars, or null if the vendor doesn't report it. OpenRouter reports USD. If the
+ * caller uses their own key for the upstream vendor, OpenRouter reports that vendor's cost separately, so we add it.
+ * xAI reports ticks of 1e-10 USD.
  */
 function readCost(usage: JsonObject): number | null {
   const { cost, is_byok: isOwnKey, cost_details: details, cost_in_usd_ticks: ticks } = usage;

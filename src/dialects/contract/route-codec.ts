@@ -26,14 +26,14 @@ export interface RequestSummary {
 }
 
 export interface ResponseSummary extends BillingReport {
-  /** Null if the vendor reported no usage. */
+  /** The usage that the vendor reported, or null if it didn't report any. */
   readonly tokens: Tokens | null;
-  /** False if the vendor may still report a higher token count. */
+  /** True if the token count is final, false if the vendor may still report a higher one. */
   readonly isFinal: boolean;
   readonly turn: AssistantTurn;
   /**
-   * How many characters the model has generated so far, in all choices and including reasoning. It's 0 for JSON
-   * responses of chat and messages that already have final token counts, because those aren't counted.
+   * How many characters the model has generated so far, in all choices and including reasoning. We don't count them in
+   * JSON responses of chat and messages that have final token counts, so it's 0 there.
    */
   readonly generatedCharacters: number;
   /** Set if the vendor goes on generating in the background (`background: true` on the responses route). */

@@ -40,11 +40,11 @@ interface OpenAiCounts {
 }
 
 /**
- * Converts OpenAI's counts. `whole` is the entire input, so it includes `cached` and `written`. If one of input, output
- * and total is missing, we derive it from the other two.
+ * Converts OpenAI's counts. `whole` is the number of all input tokens, including `cached` and `written`. If the input
+ * or the output is missing, we derive it from the total.
  *
- * xAI and Google bill reasoning as output but leave it out of the completion tokens. Their total is larger than input
- * and output together, so we add the difference to the output.
+ * xAI and Google bill reasoning as output but leave it out of the completion tokens. Their total is larger than the sum
+ * of input and output, so we add the difference to the output.
  */
 function toTokens(usage: OpenAiCounts): Tokens | null {
   const total = asCount(usage.total);
@@ -69,8 +69,8 @@ export function parseMessagesUsage(usage: unknown, earlier: Tokens | null): Toke
   const written = asCount(usage.cache_creation_input_tokens);
   const split = asObject(usage.cache_creation);
   const written1h = asCount(split.ephemeral_1h_input_tokens);
-  // In streams, only the first event says how many tokens were written to the 5-minute and the 1-hour cache. The last
-  // event has nothing but the sum.
+  // In streams, only the first event says how many tokens were written to the 5-minute and to the 1-hour cache. The
+  // last event only has the sum, so we subtract the tokens in the 1-hour cache.
   const rest = written === undefined ? undefined : written - (written1h ?? earlier?.cacheWrite1h ?? 0);
   const written5m = asCount(split.ephemeral_5m_input_tokens) ?? rest;
   const counts = {

@@ -1,6 +1,6 @@
 /**
- * The findings of the low-priority thread that searches large bodies (`routes/inspect-body.ts`). The event loop uses
- * them instead of searching the same body again. They're garbage-collected together with the body.
+ * Facts about large bodies, which the low-priority thread finds out (`routes/inspect-body.ts`). We remember them, so
+ * that the event loop doesn't have to search the same body again. They're garbage-collected together with the body.
  */
 import { largeBytes } from '../../core/low-priority-thread.ts';
 
@@ -11,7 +11,7 @@ export interface InputSize {
   readonly images: number;
   /** The length of all audio in base64. */
   readonly audioBytes: number;
-  /** The length of all PDFs in base64. Media that's neither an image nor audio counts as a document too. */
+  /** The length of all documents in base64. These are PDFs, and other media that's neither an image nor audio. */
   readonly documentBytes: number;
 }
 
@@ -27,8 +27,8 @@ export interface BodyFacts {
    */
   readonly digest: string | null;
   /**
-   * The result of `readRequestTexts`. Null if there are no content rules for the input, or if the texts can't be
-   * extracted.
+   * The texts that content rules have to check (see `readRequestTexts`). Null if there are no rules for the input, or
+   * if the texts can't be extracted.
    */
   readonly texts: readonly string[] | null;
 }

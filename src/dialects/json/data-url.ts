@@ -34,8 +34,8 @@ export function foldDataUrls(text: string): string {
   const parts: string[] = [];
   let from = 0;
   while (markAt >= 0) {
-    // Don't search back further than the longest possible head. Otherwise, a text that just repeats `;base64,` would
-    // take quadratic time.
+    // The part before the data can't be longer than `maxHeadLength`, so we don't look for `data:` any further back.
+    // Otherwise, a text that just repeats `;base64,` would take quadratic time.
     const searchFrom = Math.max(from, markAt - maxHeadLength);
     const start = searchFrom + text.slice(searchFrom, markAt).lastIndexOf(scheme);
     const end = endOfBase64(text, markAt + base64Mark.length);

@@ -11,7 +11,7 @@ import { asString, isObject, type JsonObject } from '../../core/json/narrow.ts';
  */
 const label =
   /^(?:(?:.*_)?(?:id|type|role|status|object|model|format|signature|reason|data|b64)|b64_json|encrypted_content|obfuscation|detail)$/;
-/** Fields that quote sources, or repeat text that's also in another field. */
+/** We don't count objects and lists in these fields, because they quote sources or repeat text from another field. */
 const quotingMembers: ReadonlySet<string> = new Set(['logprobs', 'annotations', 'citations', 'citation']);
 /** Maps the type of an object to the field that contains its encrypted model output. */
 const sealedMembers: ReadonlyMap<unknown, string> = new Map([

@@ -5,7 +5,7 @@
  */
 import type { BodySpans, SkipMember, Span } from '../../core/json/spans.ts';
 
-/** References in a region to input outside the body, e.g. to files (see `outside-input.ts`). */
+/** Tells whether a part of the body refers to input outside of the body, e.g. to files (see `outside-input.ts`). */
 export interface References {
   readonly hasTypes: boolean;
   readonly hasReference: boolean;
@@ -22,13 +22,16 @@ export interface KnownRegion extends Span {
   readonly images: number;
   readonly references: References;
   readonly hidesAscii: boolean;
-  /** The fingerprint of the region (see `memory/conversations/fingerprint.ts`). Only whole values have one. */
+  /**
+   * The fingerprint of the bytes (see `memory/conversations/fingerprint.ts`). Only set if the region is a single JSON
+   * value.
+   */
   readonly fingerprint?: string;
 }
 
 const known = new WeakMap<Buffer, readonly KnownRegion[]>();
 
-/** Remembers the regions of a body. They have to be sorted, and they can't overlap. */
+/** Remembers the regions of a body, which have to be sorted and can't overlap. */
 export function rememberRegions(body: Buffer, regions: readonly KnownRegion[]): void {
   if (regions.length > 0) known.set(body, regions);
 }
@@ -41,8 +44,8 @@ export function rememberSpans(body: Buffer, spans: BodySpans): void {
 }
 
 /**
- * Lets a scan skip members whose positions are remembered for this body. Returns undefined if no positions are
- * remembered.
+ * Returns a function that makes a scan skip the fields whose positions we remember for this body. Returns undefined if
+ * we don't remember any.
  */
 export function skipRemembered(body: Buffer): SkipMember | undefined {
   const members = spansOf.get(body)?.members;
@@ -59,7 +62,7 @@ export function knownRegionsOf(body: Buffer): readonly KnownRegion[] {
   return known.get(body) ?? [];
 }
 
-/** Returns the pieces outside of the known regions, which we still have to search. */
+/** Returns the parts of a body that aren't in a known region. We still have to search these. */
 export function unknownPieces(body: Buffer): readonly Buffer[] {
   const regions = knownRegionsOf(body);
   if (regions.length === 0) return [body];

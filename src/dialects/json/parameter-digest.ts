@@ -5,8 +5,8 @@ import { skipSpace } from '../../core/json/syntax.ts';
 import { factsOf } from './body-facts.ts';
 
 /**
- * The model is excluded because the call's candidates already identify it. `stream` and `stream_options` only select
- * the format of the response.
+ * Fields that we leave out of the digest. The model is already identified by the call's candidates, and `stream` and
+ * `stream_options` only select the format of the response.
  */
 const excludedMembers = ['model', 'stream', 'stream_options'];
 
@@ -26,8 +26,8 @@ export function digestParameters(body: Buffer, spans: BodySpans): string {
 const comma = 0x2c;
 
 /**
- * Returns what's left of the body after cutting out these members, as views of `bytes`. With each member we cut its key
- * and one comma, so the chunks are still valid JSON when joined.
+ * Cuts the fields `keys` out of a body, and returns the rest as views of `bytes`. Each cut includes one comma, so the
+ * chunks are still valid JSON when joined.
  */
 export function omitMembers(bytes: Buffer, spans: BodySpans, keys: readonly string[]): Buffer[] {
   const cuts: Member[] = [];

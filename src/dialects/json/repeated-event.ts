@@ -19,22 +19,25 @@ interface RepeatedEventOptions {
 const isPlain = /^[ !#-[\]-\uffff]*$/;
 
 /**
- * Some vendors send events that differ in more than their text. For these, learning one example after the other would
+ * If a vendor's events differ in more than their text, no example fits the next event. Learning new ones would then
  * cost more than it saves, so we stop after a few.
  */
 const maxExamples = 8;
-/** Checking that an example of 16 MB is safe takes half a second, which is more than it would save. */
+/**
+ * Before an event becomes the example, we parse it again to verify that this is safe. For an event of 16 MB that takes
+ * half a second, which is more than it would save.
+ */
 const maxExampleLength = 65_536;
 
 export function createRepeatedEvent({ member, readText }: RepeatedEventOptions) {
   const key = `${JSON.stringify(member)}:`;
   let examples = 0;
   let before = '';
-  /** Everything after the text in the example, starting with the closing quote. */
+  /** The rest of the example event after its text, including the closing quote. */
   let after = '';
 
   return {
-    /** Returns the event's text if nothing else differs from the example, or else null. */
+    /** Returns the event's text if the event is the same as the example apart from the text, otherwise null. */
     read(data: string): string | null {
       const end = data.length - after.length;
       // Slicing and comparing takes a third less time than `startsWith` (measured).
@@ -42,7 +45,9 @@ export function createRepeatedEvent({ member, readText }: RepeatedEventOptions) 
       const literal = data.slice(before.length, end);
       return isPlain.test(literal) ? literal : asString(parseJson(`"${literal}"`));
     },
-    /** Makes this event the new example. `text` is the text that the caller has parsed from it. */
+    /**
+     * Makes an event the new example, if we can verify that this is safe. `text` is what the caller has parsed from it.
+     */
     learn(data: string, text: string): void {
       if (examples === maxExamples || data.length > maxExampleLength) return;
       examples += 1;

@@ -11,11 +11,11 @@ const { backslash, colon, quote } = characters;
 const longNumberLength = 12;
 
 /**
- * Calls `onString` with the position of each string, including keys. Only pass text whose syntax has been checked.
+ * Calls `onString` with the position of each string, including keys. The syntax of the text has to be checked before.
  *
- * `memberCount` is the number of fields in all objects, which is higher than after parsing if a key is repeated.
- * `longNumbers` are all numbers with at least `longNumberLength` characters, exactly as they're written. If JavaScript
- * would round a number, the list also contains the rounded value.
+ * `memberCount` is the number of fields in all objects. If a key is repeated, it's higher than the number of fields
+ * after parsing. `longNumbers` contains all numbers with at least `longNumberLength` characters as they're written. If
+ * JavaScript would round a number, the list also contains the rounded value.
  */
 export function scanTokens(json: Buffer, onString?: (string: Span) => void): { memberCount: number; longNumbers: string[] } {
   const longNumbers: string[] = [];

@@ -20,7 +20,8 @@ export function sealReasoning(reasoning: JsonObject): string {
 }
 
 /**
- * Returns null if `encryptedContent` doesn't come from the gateway. Only the vendor that created it can read it then.
+ * Returns null if `encryptedContent` wasn't sealed by the gateway. In that case, only the vendor that created it can
+ * read it.
  */
 export function unsealReasoning(encryptedContent: unknown): JsonObject | null {
   if (typeof encryptedContent !== 'string' || !encryptedContent.startsWith(sealMark)) return null;

@@ -47,8 +47,8 @@ export function warnOfImageFormat(format: unknown): string | null {
 }
 
 /**
- * Throws `missing_model` if there's no model, and `bad_json` if a key is repeated. A voice can have any name, so the
- * planner checks whether a vendor has it.
+ * Throws `missing_model` if there's no model, and `bad_json` if a key is repeated. We don't check the form of the model
+ * here, because it can be a voice with any name. The planner checks whether a vendor has it.
  */
 export function parseSpeechRequest(body: Buffer, spans: BodySpans): MediaRequestSummary {
   return parseFields(body, spans, speechFields);
@@ -66,8 +66,8 @@ function parseFields(body: Buffer, spans: BodySpans, names: readonly (keyof Medi
 }
 
 /**
- * Accepts a plain name or `<provider>/<model>`, but no second slash. If a vendor's model names start with a publisher,
- * that has to be a part of the provider's base URL.
+ * Checks for a plain name or `<provider>/<model>`. The model can't contain a slash. If a vendor's model names start
+ * with a publisher, the publisher has to be part of the provider's base URL.
  */
 export function hasModelForm(model: string): boolean {
   const parts = model.split('/');

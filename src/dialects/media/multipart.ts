@@ -1,9 +1,9 @@
 /**
- * Splits a `multipart/form-data` body (RFC 7578) into pieces while it arrives. No byte is changed, so the pieces add up
- * to the body.
+ * Splits a `multipart/form-data` body (RFC 7578) into pieces while it arrives. Together, the pieces contain all bytes
+ * of the body, unchanged.
  *
- * We only accept bodies that every parser reads in the same way. If we accepted others, the gateway and the vendor
- * could see different requests. Anything ambiguous throws `bad_json`. We don't use a library, because existing ones
+ * We only accept bodies that every parser reads in the same way, and throw `bad_json` for anything ambiguous.
+ * Otherwise, the gateway and the vendor could see different requests. We don't use a library, because the existing ones
  * return decoded parts. See docs/decisions/2026-11-22-multipart.md.
  */
 import { isUtf8 } from 'node:buffer';
@@ -29,9 +29,11 @@ export interface PartTexts {
 }
 
 /**
- * Creates a scanner. Parts that are named in `fieldNames` become fields, which can't be files or repeated. All other
- * parts pass through as bytes. If `collected` is given, all text has to be checked, so only the files in
- * `collected.fileNames` pass through and everything else becomes a field.
+ * Creates a scanner. It returns the parts that are named in `fieldNames` as fields, which can't be files or repeated,
+ * and all other parts as bytes.
+ *
+ * With `collected`, all text has to be checked. In that case everything is returned as a field, except for the files in
+ * `collected.fileNames`.
  */
 export function createPartScanner(boundary: string, fieldNames: ReadonlySet<string>, collected: PartTexts | null = null) {
   const delimiter = Buffer.from(`\r\n--${boundary}`, 'latin1');
@@ -44,10 +46,10 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
   const seen = new Set<string>();
   let images = 0;
   let state: 'head' | 'content' | 'end' = 'head';
-  /** The delimiter before the next part. The first delimiter has no line break before it. */
+  /** The delimiter before the next part. It starts with a line break, except for the first one. */
   let opening: Buffer = marker;
   let isContentStart = false;
-  /** The field that's being read. Null while a part just passes through. */
+  /** The field whose value is being collected. Null if the current part is forwarded without collecting it. */
   let field: { readonly name: string; readonly head: Buffer } | null = null;
   let pending: Buffer = Buffer.alloc(0);
 
@@ -171,8 +173,8 @@ function parseHead(head: string): { name: string; isFile: boolean; texts: string
   // same bytes.
   if (valuesOf('content-transfer-encoding').some((encoding) => !/^(?:7bit|8bit|binary)$/i.test(encoding.trim())))
     throw malformed('content-transfer-encoding is not supported');
-  // E-mail parsers read nested parts, and some parsers honor the charset of a text part. They could see content that we
-  // don't.
+  // Parsers that are made for e-mail read nested parts, and some parsers honor the charset of a text part. They could
+  // see content that we don't, so reject both.
   if (valuesOf('content-type').some((type) => /^\s*(?:multipart|message)\//i.test(type))) throw malformed('nested parts are not supported');
   if (valuesOf('content-type').some((type) => /;\s*charset(?!\s*=\s*"?(?:utf-8|us-ascii)"?\s*(?:;|$))/i.test(type)))
     throw malformed('the charset of a part must be utf-8');
@@ -186,8 +188,8 @@ function parseHead(head: string): { name: string; isFile: boolean; texts: string
 }
 
 /**
- * Returns true if this header can't hide any text from content rules. A content type is ordinary if its only parameter
- * is a charset. The parameters of the disposition are checked elsewhere.
+ * Returns true if content rules don't have to check the text of this header. A content type is ordinary if its only
+ * parameter is a charset. `parseHead` takes care of the parameters in the disposition.
  */
 function isOrdinary(name: string, value: string): boolean {
   if (/^content-type$/i.test(name)) return /^[a-z]+\/[\w.+-]{1,64}(?:;\s*charset="?[\w-]+"?)?\s*$/i.test(value);
@@ -204,7 +206,8 @@ function parseParameters(disposition: string): ReadonlyMap<string, string> | nul
     const match = parameter.exec(disposition);
     const key = match?.[1]?.toLowerCase() ?? '';
     const value = match?.[2] ?? match?.[3] ?? '';
-    // Escapes, or a name in pieces (`name*0`, RFC 2231), could make the vendor read a different name.
+    // Reject whatever could make the vendor read a different name, such as escapes or a name that's split into several
+    // parameters (`name*0`, RFC 2231).
     const isAmbiguous = /^(?:name\*|filename\*\d)/.test(key) || (key === 'name' && value.includes('\\')) || parameters.has(key);
     if (type === '' || !match || isAmbiguous) return null;
     parameters.set(key, value);

@@ -12,7 +12,7 @@ export interface UploadKind {
   readonly path: '/images/edits' | '/audio/transcriptions' | '/audio/translations';
   /** The form fields that the gateway reads. All other parts are forwarded as well. */
   readonly fieldNames: ReadonlySet<string>;
-  /** Only these parts can be files. Content rules don't look into them. */
+  /** The form fields that can contain files. Content rules don't check the contents of these files. */
   readonly fileNames: ReadonlySet<string>;
 }
 

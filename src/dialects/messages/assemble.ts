@@ -105,7 +105,7 @@ function mergeEnd(message: JsonObject, event: JsonObject): JsonObject {
   return { ...message, ...more, ...(isLosslessObject(delta) ? delta : {}), ...counts };
 }
 
-/** Input deltas make up the tool's input. Without any, the input from the start event stays. */
+/** If there were input deltas, they replace the input from the start event. */
 function toBlock({ block, inputText }: OpenBlock): JsonObject {
   if (inputText === '') return block;
   const input = parseLossless(inputText);

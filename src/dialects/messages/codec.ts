@@ -181,8 +181,8 @@ function createStreamReader(): StreamReader {
       const calls = [...toolCalls].map(([index, call]) => ({ ...call, arguments: call.arguments || (wholeInputs.get(index) ?? '{}') }));
       return { tokens, isFinal: isEnded && knowsInput, turn: { text, toolCalls: calls }, generatedCharacters, finished, ...report };
     },
-    // The stop reason comes in the same event as the usage. Before that, the output might be complete whenever no block
-    // is open.
+    // The vendor sends the stop reason together with the usage. Until then, we assume that the output is complete
+    // whenever no block is open.
     hasAllOutput: () => finished || (generatedCharacters > 0 && openBlocks === 0),
     finished: () => false,
     problem: () => problem,

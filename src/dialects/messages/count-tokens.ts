@@ -26,8 +26,8 @@ function parseResponse(bytes: Buffer): ResponseSummary | null {
 }
 
 /**
- * Estimates how many input tokens a messages body has, at four bytes of system prompt, messages and tools per token.
- * Images and documents are estimated by their content, because the length of their base64 says little. Thinking in
+ * Estimates the input tokens of a messages body. We assume four bytes per token for the system prompt, messages and
+ * tools. Images and documents have estimates of their own, because their base64 is much longer than that. Thinking in
  * earlier turns isn't counted.
  */
 export function estimateInputTokens(body: Buffer, { members }: BodySpans): number {

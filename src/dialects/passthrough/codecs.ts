@@ -1,6 +1,6 @@
 /**
  * Codecs for embeddings, moderations and rerank (docs/vendors.md). We forward their bodies without reading anything but
- * the model. The responses route uses the same request parser.
+ * the model. The codec for the responses route also uses `parsePassthroughRequest`.
  */
 import type { TextRoute } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
@@ -29,7 +29,10 @@ export const rerank = createPassthrough('rerank', '/rerank', ({ usage, meta }) =
 const embeddingKey = Buffer.from('"embedding"');
 const minCutBytes = 65_536;
 const { colon, openBracket, closeBracket, openBrace, quote } = characters;
-/** `NaN`, `null`, `false` and `Infinity` all contain one of these letters, and numbers never do. */
+/**
+ * If one of these letters occurs in a vector, it doesn't just consist of numbers. It may contain `NaN`, `null`, `false`
+ * or `Infinity`.
+ */
 const [letterA, letterN] = [0x61, 0x6e];
 
 /**

@@ -97,7 +97,7 @@ function formatFailure(message: string, sequenceNumber: number): string {
   return formatEvent('error', { type: 'error', ...problem, sequence_number: sequenceNumber, error });
 }
 
-/** Events that announce a part of the response, whose content follows in later events. */
+/** These events only announce a part of the response. Its content follows in later events. */
 const openings = /^response\.(?:content_part|reasoning_summary_part)\.added$/;
 
 function createStreamReader(): StreamReader {
@@ -188,7 +188,8 @@ function createStreamReader(): StreamReader {
         ...report,
       };
     },
-    // The vendor might always start another item, so the response looks complete whenever no item is open.
+    // We assume that the output is complete whenever no item is open, although the vendor might still start another
+    // one.
     hasAllOutput: () => complete !== null || (output.length > 0 && openItems === 0),
     finished: () => false,
     formatFailure: (message) => formatFailure(message, sequenceNumber + 1),

@@ -73,7 +73,7 @@ function hasFewMembers(block: unknown): boolean {
 }
 
 const plainTypes = new Set(['image_url', 'input_image', 'image', 'input_audio', 'audio', 'video_url']);
-/** Fields that contain base64 whatever type the block has. */
+/** Fields that always contain base64, whatever type the block has. */
 const base64Keys = new Set(['file_data', 'b64_json', 'encrypted_content', 'bytesBase64Encoded']);
 const minOpaqueLength = 1_024;
 /**

@@ -15,15 +15,15 @@
 import { asArray, isObject } from '../../core/json/narrow.ts';
 import type { PromptExtra } from './prompt-extras.ts';
 
-/** Vendors accept 128 tools, and no real message calls more than that. */
+/** Vendors accept 128 tools, and no real message calls more than that, so further calls are dropped. */
 export const maxToolCalls = 128;
 
 const maxMessages = 2_000;
 const maxBlocks = 10_000;
 export const maxExtras = 2_000;
 /**
- * The maximum length of all extras that are stored for a prompt. No context window is this large. The embedded database
- * takes 0.1 s to compress a million characters.
+ * The maximum length of a stored text, and of all extras (everything but the messages) of a prompt together. No context
+ * window is this large. The embedded database takes 0.1 s to compress a million characters.
  */
 const maxCharacters = 4 * 1_024 * 1_024;
 /**
@@ -51,8 +51,8 @@ export function truncateText(text: string): string {
 }
 
 /**
- * Collects the extras of the candidates up to a limit, in their original order. If not all of them fit, system prompts
- * take precedence, followed by the newest of the others.
+ * Collects the extras of the candidates in their original order, but only up to the limits above. If not all of them
+ * fit, system prompts take precedence, followed by the newest of the others.
  */
 export function collectNewest<Candidate extends { readonly isSystem: boolean }, Extra extends PromptExtra>(
   candidates: readonly Candidate[],

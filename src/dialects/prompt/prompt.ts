@@ -19,7 +19,10 @@ import { opaqueExtra, type PromptExtra, textExtra, toExtras, toToolExtra } from 
 import { collectNewest, maxToolCalls, newestBlocks, newestMessages, truncateText } from './prompt-limits.ts';
 import { stripRecalled } from './recalled-block.ts';
 
-/** A message in the form that we store, link into chains and learn from. */
+/**
+ * The normalized form of a message. We use it to store messages, to link them into conversations, and to learn from
+ * them.
+ */
 export interface NormalMessage {
   readonly role: 'user' | 'assistant';
   readonly text: string;
@@ -45,8 +48,9 @@ export interface Prompt {
 export type { PromptExtra };
 
 /**
- * A prompt is parsed into these steps. A `pause` marks that two assistant messages in a row are separate responses.
- * Reading an extra takes time, so we don't do it until we store it.
+ * Parsing a prompt results in a list of messages and extras, which are all its other parts. A `pause` separates two
+ * assistant messages that belong to different responses. Reading an extra takes time, so we don't do it until we store
+ * it.
  */
 export type Step = MessageStep | ExtraStep | { readonly kind: 'pause' };
 
@@ -85,7 +89,7 @@ export const promptMembers = {
  */
 export type PieceKind = 'tool' | 'system' | 'message';
 
-/** Parses a piece on its own, so the result doesn't depend on the rest of the prompt. */
+/** Parses a piece. The result doesn't depend on the rest of the prompt, so it can be cached. */
 export function parsePiece(route: PromptRoute, kind: PieceKind, value: unknown): Step[] {
   if (kind === 'tool') return [extraStep(() => [toToolExtra(value)], true)];
   if (kind === 'system') return systemSteps(promptMembers[route].system ?? 'system', value);
@@ -249,7 +253,10 @@ function textSteps(kind: 'tool_result', type: string, content: unknown): Step[] 
   return [...(text === '' ? [] : [extraStep(() => [textExtra(kind, type, text)])]), ...others];
 }
 
-/** Each block of the system prompt is a step of its own, because often only one of them changes from call to call. */
+/**
+ * Returns a separate step for each block of the system prompt, because often only one of the blocks changes between
+ * calls.
+ */
 function systemSteps(type: string, content: unknown): Step[] {
   if (content === undefined || content === null) return [];
   return newestBlocks(content).flatMap((block) => {

@@ -39,8 +39,8 @@ export function stripRecalled(text: string): string {
 }
 
 /**
- * Checks that one of the `introductions` follows at `at`, possibly after line breaks (real ones, or escaped as in
- * JSON).
+ * Checks that one of the `introductions` starts at this position. White space before it is skipped, including line
+ * breaks that are escaped in JSON.
  */
 function isIntroduced(text: string, at: number): boolean {
   const following = text.slice(at, at + 300).replace(/^(?:\s|\\[nr])+/, '');

@@ -16,7 +16,7 @@ const { backslash, closeBrace, closeBracket, colon, openBrace, openBracket, quot
 /** Caches the input size of long bodies, because a call needs it several times. */
 const measured = new WeakMap<Buffer, InputSize>();
 
-/** The body has to be valid JSON. */
+/** Only call this for valid JSON, because it doesn't check the syntax. */
 export function measureInput(body: Buffer): InputSize {
   const found = factsOf(body)?.size;
   if (found) return found;
@@ -54,8 +54,8 @@ function measureMedia(body: Buffer): InputSize {
 }
 
 /**
- * The body is probed for runs of this many base64 characters, at this distance. Base64 data longer than both together
- * can't slip through. Shorter data may count as text.
+ * We look for runs of `probeBytes` base64 characters, starting a new search every `probeDistance` bytes. We always find
+ * base64 data that's longer than both together. Shorter data may count as text.
  */
 const probeDistance = 4_096;
 const probeBytes = 64;
@@ -73,7 +73,7 @@ export function hasEncodedData(body: Buffer): boolean {
   return false;
 }
 
-/** Marks the characters that occur in base64. This includes the backslash, because PHP escapes every slash. */
+/** Marks the characters that can occur in base64. The backslash is one of them, because PHP escapes every slash. */
 const isBase64 = Uint8Array.from({ length: 256 }, (_, code) => (/[A-Za-z0-9+/=\\]/.test(String.fromCharCode(code)) ? 1 : 0));
 
 /**
@@ -94,8 +94,8 @@ function mediaKind(path: string, body: Buffer, start: number): 'image' | 'audio'
   const head = body.toString('latin1', start, start + 256).replaceAll('\\/', '/');
   const url = /^data:[^,"]*;base64,/.exec(head);
   if (url === null && !/(?:data|result)$/.test(path)) return null;
-  // Vendors treat a file as text or pages unless its data URL says that it's an image, whatever the first bytes look
-  // like.
+  // Only count a file as an image if its data URL says so, whatever its first bytes look like. Vendors process all
+  // other files as text or pages.
   if (path.endsWith('file_data') && !/^data:image\//i.test(head)) return 'document';
   return imageData.test(head.slice(url?.[0].length ?? 0)) ? 'image' : 'document';
 }
@@ -103,8 +103,8 @@ function mediaKind(path: string, body: Buffer, start: number): 'image' | 'audio'
 const typeKey: ReadonlySet<string> = new Set(['type']);
 
 /**
- * Checks whether the image or document at `start` declares its source as base64. The data itself doesn't tell, because
- * plain text can look just like the beginning of an image.
+ * Checks whether the image or document at `start` declares its source as base64. We can't tell this from the data,
+ * because plain text can look just like the beginning of an image.
  */
 function isEncodedSource(body: Buffer, start: number): boolean {
   const { members, repeated } = scanMembers(body, start, typeKey);
@@ -112,14 +112,14 @@ function isEncodedSource(body: Buffer, start: number): boolean {
   return type?.kind === 'string' && !repeated.has('type') && decodeString(body, type.value) === 'base64';
 }
 
-/** Shorter data hardly makes a difference, so it's ignored. */
+/** Shorter strings are ignored, because they hardly make a difference. */
 const minBytes = 256;
 /** The APIs don't nest media any deeper than this. */
 const maxDepth = 8;
 
 /**
- * Calls `visit` for each long string with its path, where `*` stands for any list index, with the start and end of its
- * text, and with the position of the object or list that contains it.
+ * Calls `visit` for each string value that's longer than `minBytes`. In its `path`, `*` stands for any list index.
+ * `start` and `end` are the positions of its text, and `holder` is the position of the object or list that contains it.
  */
 function visitLongStrings(body: Buffer, visit: (path: string, start: number, end: number, holder: number) => void): void {
   const keys: string[] = [];

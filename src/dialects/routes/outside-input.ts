@@ -1,4 +1,7 @@
-/** Finds things in a body that can make the call more expensive than the length of its prompt suggests. */
+/**
+ * Finds out whether a body refers to input outside of it, or asks the vendor to cache the prompt. Both can make a call
+ * more expensive than the length of its prompt suggests.
+ */
 import type { TextRoute } from '../../core/call.ts';
 import { factsOf } from '../json/body-facts.ts';
 import { knownRegionsOf, type References, unknownPieces } from '../json/known-regions.ts';
@@ -7,13 +10,13 @@ import { knownRegionsOf, type References, unknownPieces } from '../json/known-re
 const cacheMark = Buffer.from('"cache_control"');
 const typeMark = Buffer.from('"type"');
 /**
- * Fields and part types that refer to input outside the body. `file_data` is on the list although it's inside, because
- * the pages of a file may be compressed.
+ * Fields and part types that refer to input outside the body. We include `file_data` even though the file is in the
+ * body, because its pages may be compressed, so a small file can have many of them.
  */
 const reference = /"(?:file_id|file_url|file_data|video_url|audio_url|document_url|item_reference)"|"(?:input_audio|data)"\s*:\s*"https?:/;
 /**
- * An object with nothing but an id. On the responses route the type of an item is optional, so this refers to an
- * earlier item.
+ * Matches an object with nothing but an id. On the responses route that's a reference to an earlier item, because the
+ * `type` of an item is optional.
  */
 const itemById = /\{\s*"id"\s*:\s*"[^"]*"\s*\}/;
 const documentType = /"type"\s*:\s*"document"/;
@@ -41,7 +44,7 @@ export function refersElsewhere(body: Buffer, route: TextRoute): boolean {
   const known = factsOf(body)?.refersElsewhere;
   if (known !== undefined) return known;
   const regions = knownRegionsOf(body);
-  // A body whose messages are all plain strings has no `type` fields, so there's nothing to find.
+  // A body whose messages are all plain strings has no `type` fields, so it can't refer to anything.
   if (regions.length === 0 && route !== 'responses' && !body.includes(typeMark)) return false;
   const found = [...regions.map(({ references }) => references), ...unknownPieces(body).map(findReferences)];
   const has = (name: keyof References): boolean => found.some((references) => references[name]);

@@ -26,11 +26,14 @@ const maxCount = 1_000;
 const colon = 0x3a;
 const closeBracket = 0x5d;
 
-/** The `type` that image parts have on chat and messages. Some clients send the one from the responses API instead. */
+/**
+ * Values of `type` for image parts. `input_image` belongs to the responses API, but some clients also send it on chat
+ * and messages.
+ */
 const imageTypes: readonly string[] = ['"image_url"', '"image"', '"input_image"'];
 /**
- * All image types contain this, so a single search finds them. The `i` is left out, because the search stops at each
- * occurrence of the first letter, and `i` is frequent in text.
+ * A substring of all image types, so a single search tells us whether there could be any. We leave out the `i`, because
+ * the native search stops at each occurrence of the first letter, and `i` is frequent in text.
  */
 const imageMark = Buffer.from('mage');
 
@@ -52,7 +55,7 @@ export function countImages(body: Buffer): number {
   return unknownPieces(body).reduce((sum, piece) => sum + countImageParts(piece), inRegions);
 }
 
-/** Counts the image parts in these bytes, up to 1,000 per type. */
+/** Counts the image parts in a body or in a part of it, up to 1,000 per type. */
 export function countImageParts(body: Buffer): number {
   // Most bodies have no images, so search for the common part of all types first. Use a buffer, because that's faster
   // than searching for a string.

@@ -17,7 +17,7 @@ const responseMembers: Readonly<Record<TextRoute, readonly string[]>> = {
   chat: ['choices'],
   messages: ['content'],
   responses: ['output'],
-  // Responses of these routes contain vectors, scores and the caller's own documents, but no generated text.
+  // These routes return vectors, scores and the caller's own documents, but no generated text.
   embeddings: [],
   moderations: [],
   rerank: [],
@@ -66,9 +66,12 @@ const apiMembers: ReadonlySet<string> = new Set(
   ].flat(),
 );
 
-/** A name that looks like one of the API's own fields. All other names are checked as text. */
+/** Matches names that look like a field of the API. Content rules check all other names. */
 const plainName = /^[a-z_$][\w$-]{0,63}$/i;
-/** Names in schemas and tool definitions that aren't text, although callers write them. */
+/**
+ * The names that JSON Schema and tool definitions use themselves. Content rules check all other names there, because
+ * callers choose them.
+ */
 const schemaWords: ReadonlySet<string> = new Set(
   [
     ['type', 'properties', 'required', 'description', 'items', 'enum', 'const', 'title', 'default', 'examples', 'format', 'pattern'],
@@ -86,8 +89,8 @@ const idMembers: ReadonlySet<string> = new Set(['id', 'tool_call_id', 'tool_use_
 const identifier =
   /^(?:[a-z]{2,9}_[\w-]{1,128}|(?:chatcmpl|call|gen|file|msg|tool)-[\w-]{1,128}|functions\.[\w-]{1,64}:\d{1,4}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=\d*[A-Za-z])[A-Za-z0-9]{1,12})$/;
 /**
- * A card or phone number after a prefix. We exclude UUIDs, because if one of them contains such a number, that's a
- * coincidence.
+ * Matches ids that contain a number as long as a card or phone number, because somebody could hide one there. We
+ * exclude UUIDs, where this is a coincidence.
  */
 const longNumber = /^(?![0-9a-f]{8}-).*(?<![A-Za-z0-9])\d(?:-?\d){8}(?:-?\d)*(?![A-Za-z0-9])/;
 /**
@@ -104,8 +107,8 @@ const urlMembers: ReadonlySet<string> = new Set(['url', 'image_url', 'video_url'
 interface Visit {
   readonly value: unknown;
   /**
-   * True if the API defines the names of this value's fields. Otherwise, e.g. in tool arguments, the caller has made
-   * them up.
+   * True if the API defines the field names of this value. False if the caller has made them up, e.g. in tool
+   * arguments.
    */
   readonly isApi: boolean;
   /** True if the value was decoded from JSON inside a string. */
@@ -147,7 +150,8 @@ function extractTexts(values: readonly unknown[], { isRequest }: { isRequest: bo
           if (isApi && name === 'arguments' && member.includes('\\'))
             stack.push({ value: parseJson(member), isApi: false, isDecoded: true });
         } else if (isRequest || name !== 'logprobs') {
-          // `input` can be the arguments of a tool call or the messages of a body. Only tool calls have a name.
+          // A field called `input` contains either the arguments of a tool call or the messages of a request. Only a
+          // tool call has a name.
           const isChosen = typeof member === 'object' && (!apiMembers.has(name) || (name === 'input' && 'name' in value));
           stack.push({ value: member, isApi: isApi && !isChosen, isDecoded });
         }
@@ -170,7 +174,7 @@ function joinBlocks(values: readonly unknown[]): string | null {
 function isApiString(name: string, text: string, owner: JsonObject, isRoot: boolean): boolean {
   // The vendor never sees the caller's `model`, because the gateway replaces it.
   if (name === 'model') return isRoot;
-  // `model` and `previous_response_id` are the only identifiers at the top level of a request.
+  // At the top level of a request, only `model` and `previous_response_id` are identifiers, so check all other strings.
   if (isRoot && name !== 'previous_response_id') return false;
   if (idMembers.has(name)) return identifier.test(text) && !keyPrefix.test(text) && !longNumber.test(text);
   if (nameMembers.has(name)) return apiName.test(text) && !longNumber.test(text);
@@ -182,14 +186,14 @@ function isApiString(name: string, text: string, owner: JsonObject, isRoot: bool
 const encodedTypes: ReadonlySet<unknown> = new Set(['base64', 'redacted_thinking', 'reasoning.encrypted']);
 
 /**
- * Checks whether the field has to be base64 of an image, audio or a file. The `data` of a document may also be plain
- * text.
+ * Checks whether the API requires base64 in this field. The `data` of a document doesn't count, because it may also be
+ * plain text.
  */
 function isBinary(name: string, owner: JsonObject): boolean {
   if (name === 'file_data' || name === 'b64_json') return true;
   if (name === 'result') return owner.type === 'image_generation_call';
   if (name !== 'data') return false;
-  // A parser that ignores the case of keys might use a different `type`.
+  // Some parsers ignore the case of keys. If there's another spelling of `type`, they might use that one.
   const isAmbiguous = Object.keys(owner).some((key) => key !== 'type' && key.toLowerCase() === 'type');
   return !isAmbiguous && (encodedTypes.has(owner.type) || (owner.type === undefined && typeof owner.format === 'string'));
 }

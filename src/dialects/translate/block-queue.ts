@@ -17,8 +17,8 @@ type Content =
 interface Thinking {
   readonly kind: 'thinking';
   /**
-   * The text that has been streamed so far, without a signature. If an entry with a signature follows, this tells
-   * whether it repeats the same text.
+   * The text that has been streamed so far without a signature. If a complete entry follows, we compare it with this,
+   * because it may repeat the same text.
    */
   streamed: string;
   /** Empty until the signature arrives, which completes the block. */
@@ -143,8 +143,9 @@ function deltaOf(kind: Content['kind'], unsent: string): JsonObject {
 }
 
 /**
- * Checks whether the block can be closed. Encrypted and signed blocks are complete from the start. All other blocks
- * stay open until the next one is waiting, and a tool call until its arguments are complete as well.
+ * Checks whether the block can be closed. Encrypted blocks are complete from the start, and thinking blocks as soon as
+ * they have a signature. All other blocks stay open until another block is waiting, and tool calls also until their
+ * arguments are complete.
  */
 function hasEnded({ content, next }: Block): boolean {
   switch (content.kind) {

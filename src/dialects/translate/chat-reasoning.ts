@@ -14,21 +14,23 @@
 import { asArray, asString, type JsonObject } from '../../core/json/narrow.ts';
 import { asLosslessObject, asNonEmptyString } from '../json/lossless-json.ts';
 
-/** A part of the reasoning. Vendors of the messages dialect sign each part separately. */
+/**
+ * A part of a model's reasoning, either text or encrypted. Vendors of the messages dialect sign each part separately.
+ */
 export type ReasoningPart =
   /**
-   * `signature` is empty if the vendor hasn't signed the part. If `isWhole` is true, the part is a complete list entry,
-   * so the same text may have been streamed before.
+   * `signature` is empty if the vendor hasn't signed the part. `isWhole` is true for a complete list entry, which may
+   * repeat text that was already streamed.
    */
   | { readonly kind: 'text'; readonly text: string; readonly signature: string; readonly isWhole: boolean }
-  /** Only the vendor that created this can read it. */
+  /** Encrypted reasoning, which only the vendor that created it can read. */
   | { readonly kind: 'encrypted'; readonly data: string };
 
 const nothing: readonly ReasoningPart[] = [];
 
 /**
- * Returns the reasoning parts of a message or delta, in order. Consecutive texts belong together up to the first one
- * with a signature.
+ * Returns the reasoning parts of a message or delta, in order. Consecutive text parts form a single text, which ends
+ * with the first part that has a signature.
  */
 export function readReasoning({ reasoning_details: details, thinking_blocks: blocks, ...message }: JsonObject): readonly ReasoningPart[] {
   if (details !== undefined || blocks !== undefined) {
@@ -60,7 +62,7 @@ export function toThinkingBlocks(parts: readonly ReasoningPart[]): JsonObject[] 
   );
 }
 
-/** Picks the parts that a messages vendor accepts, which rejects thinking that it hasn't signed. */
+/** Leaves out text without a signature, because messages vendors reject thinking that they haven't signed. */
 export function signedParts(parts: readonly ReasoningPart[]): ReasoningPart[] {
   return joinTexts(parts).filter((part) => part.kind === 'encrypted' || part.signature !== '');
 }
@@ -88,7 +90,7 @@ export function reasoningText(parts: readonly ReasoningPart[]): string {
   return parts.map((part) => (part.kind === 'text' ? part.text : '')).join('');
 }
 
-/** Anthropic's models accept signatures of entries with this `format`. */
+/** The `format` of entries whose signatures are accepted by Anthropic's models. */
 const messagesFormat = 'anthropic-claude-v1';
 
 /**

@@ -56,13 +56,13 @@ export function requestToMessages(body: JsonObject, target: MessagesTarget, chan
 
 export interface ThinkingOptions {
   /**
-   * Set if the caller didn't ask for thinking. Anthropic wouldn't send any in this case, and clients may rely on the
-   * first block being text.
+   * Set if the caller didn't ask for thinking. We then leave it out like Anthropic does, because clients may rely on
+   * the first block being text.
    */
   readonly hidesThinking?: boolean;
 }
 
-/** Returns null if `response` isn't a chat response, or if the arguments of a tool call aren't JSON. */
+/** Returns null if `response` isn't a chat response, or if the arguments of a tool call aren't a JSON object. */
 export function responseToMessages(response: JsonObject, names: ResponseIdentity, options: ThinkingOptions = {}): JsonObject | null {
   const choice = asLosslessObject(asArray(response.choices)[0]);
   if (!isLosslessObject(choice.message)) return null;

@@ -90,7 +90,7 @@ function withParallel(choice: JsonObject | null, body: JsonObject, tools: readon
   return { ...(choice ?? { type: 'auto' }), disable_parallel_tool_use: true };
 }
 
-/** The caller wants JSON. If `schema` is null, any object is fine. */
+/** The JSON output that the caller asks for. If `schema` is null, it can be any object. */
 interface JsonFormat {
   readonly schema: JsonObject | null;
   readonly description: string | null;

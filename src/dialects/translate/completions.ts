@@ -54,7 +54,7 @@ export function createCompletionStream(): { push(bytes: Buffer): string; end(): 
   };
   return {
     push: (bytes) => parser.push(bytes).events.map(translate).join(''),
-    // The blank line after the vendor's last event may be missing.
+    // If there's no blank line after the vendor's last event, the parser still holds that event.
     end: () => parser.end().events.map(translate).join(''),
   };
 }

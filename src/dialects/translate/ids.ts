@@ -35,7 +35,7 @@ export function createToolIds(target: 'chat' | 'messages') {
       pending.push(acceptable);
       return acceptable;
     },
-    /** A result without an id belongs to the oldest call that has no result yet. */
+    /** If a result has no id, it belongs to the oldest call without a result. */
     forResult(id: unknown): string {
       const text = asNonEmptyString(id);
       if (text === null) return pending.shift() ?? rejectUntranslatable('a tool result has no matching tool call');

@@ -1,7 +1,8 @@
 /**
- * Defines what happens to each documented field of a request if the vendor uses the other dialect. If the field changes
- * the meaning of the request and the other dialect can't express it, the request is refused, and the plan continues
- * with the next model. All other fields are dropped, including unlisted ones
+ * Defines what happens to each documented field of a request if the vendor uses the other dialect.
+ *
+ * If the other dialect can't express a field that changes the meaning of the request, we refuse the request, and the
+ * plan continues with the next model. Fields that don't change its meaning are dropped, and so are unlisted ones
  * (docs/architecture/translation.md#members).
  */
 import { asArray, type JsonObject } from '../../core/json/narrow.ts';

@@ -8,9 +8,9 @@ import { parseLossless } from '../json/parse-lossless.ts';
 import { jsonAnswerToolName } from './json-answer-tool.ts';
 import type { MessagesPart } from './messages-source.ts';
 
-/** All functions return events for the caller. `position` counts the tool calls of the response. */
+/** Each function returns events for the caller. `position` is the index of the tool call in the response. */
 export interface BlockWriter {
-  /** Adds text. If the model was forced to call the JSON tool, the tool's input is passed here too. */
+  /** Adds text. This is also called with the input of the JSON tool, if the model was forced to call that. */
   text(piece: string): string;
   thinking(piece: string): string;
   /** Ends the current block. `block` is the complete thinking or redacted thinking block. */
@@ -43,7 +43,10 @@ export function createBlockReader(writer: BlockWriter) {
     return writer.startTool(position, { id: asNonEmptyString(id), name: asString(name) ?? '' });
   };
 
-  /** `readInput` is only called for tools. It parses the input without rounding large numbers. */
+  /**
+   * `readInput` returns the input of a tool without rounding large numbers. We only call it for tools, because it may
+   * have to parse the event again.
+   */
   const start = (index: unknown, block: JsonObject, readInput: () => unknown): string => {
     switch (block.type) {
       case 'text':

@@ -25,8 +25,8 @@ export function createStreamToChat(identity: ResponseIdentity & { readonly creat
     text: (piece) => (piece === '' ? '' : deltaChunk({ content: piece })),
     thinking: (piece) => (piece === '' ? '' : deltaChunk({ reasoning_content: piece })),
     /**
-     * Details are only for signed or encrypted reasoning. A signature is sent together with all of the text that it
-     * covers.
+     * Adds an entry to `reasoning_details` for signed or encrypted reasoning. The entry has both the signature and all
+     * of the text that it covers.
      */
     endThinking(block) {
       const [part] = readThinkingBlock(block);

@@ -75,9 +75,9 @@ export interface Thinking {
 }
 
 /**
- * Returns null if the model can't think or if `maxTokens` leaves no room for thinking. At least half of `maxTokens`
- * stays reserved for the response, so if the budget of an effort is too large, the next lower effort is used. A budget
- * that the caller sets just has to be smaller than `maxTokens`.
+ * Returns null if the model can't think, or if `maxTokens` leaves no room for thinking. We keep a valid budget from the
+ * caller as long as it's smaller than `maxTokens`. Otherwise we take the largest budget up to the requested one that
+ * leaves at least half of `maxTokens` for the response.
  */
 export function toThinking(
   { effort, budget }: RequestedReasoning,

@@ -20,7 +20,7 @@ export function createChanges(): RequestChanges {
   return { dropped: new Set(), adjusted: new Set() };
 }
 
-/** What a rule's condition can use besides the value of the field. */
+/** A rule's condition receives this together with the value of the field. */
 interface RuleContext<Target> {
   readonly parent: JsonObject;
   readonly request: JsonObject;

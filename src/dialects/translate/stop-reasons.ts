@@ -2,8 +2,8 @@ import type { JsonObject } from '../../core/json/narrow.ts';
 import type { Tokens } from '../../core/pricing.ts';
 
 /**
- * Maps a stop reason to a chat finish reason. If there are tool calls we always return `tool_calls`, because some
- * vendors report a different reason.
+ * Maps a stop reason to a chat finish reason. If a response with tool calls is neither cut off nor refused, we return
+ * `tool_calls`, because some vendors report a different reason.
  */
 export function toFinishReason(stopReason: unknown, hasToolCalls: boolean): string {
   switch (stopReason) {
@@ -18,8 +18,8 @@ export function toFinishReason(stopReason: unknown, hasToolCalls: boolean): stri
 }
 
 /**
- * Maps a finish reason to a messages stop reason. If there are tool calls we always return `tool_use`, because a forced
- * function call ends with `stop`.
+ * Maps a finish reason to a messages stop reason. If a response with tool calls is neither cut off nor refused, we
+ * return `tool_use`, because a forced function call ends with `stop`.
  */
 export function toStopReason(finishReason: unknown, hasToolCalls: boolean): string {
   switch (finishReason) {

@@ -50,7 +50,7 @@ export type VendorEvent<Part> =
   | { readonly kind: 'ignored' };
 
 export interface StreamSource<Part> {
-  /** Reads an event. Not called for comments. */
+  /** Parses the data of an event, which is empty for comments and keep-alives. */
   read(data: string): VendorEvent<Part>;
   /** Returns true if the response is complete, even if its last event hasn't arrived. */
   isComplete(): boolean;

@@ -91,7 +91,7 @@ function unpack(blocks: Buffer): Unpacked {
   for (let block = 0; block < scales.length; block += 1) {
     const from = block * blockBytes;
     scales[block] = view.getFloat16(from, true);
-    // Byte n has two weights: n in its lower half and n + 16 in its upper half.
+    // Each byte contains two 4-bit weights. The lower half of byte n is weight n, and the upper half is weight n + 16.
     for (let n = 0; n < blockSize / 2; n += 1) {
       const byte = view.getUint8(from + 2 + n);
       weights[block * blockSize + n] = (byte & 0x0f) - 8;
@@ -123,8 +123,8 @@ function toBytes({ weights, scales }: Unpacked, from: number, to: number): { rea
 }
 
 /**
- * Adds the embedding of the token type to each row of `table`. `added` has a row for each token type, but our tokens
- * are all of the first type.
+ * Adds the token type embedding to each row of `table`. `added` contains an embedding for every token type, but all of
+ * our tokens have the same type, so we only use the first one.
  */
 function addRow(table: Buffer, added: Buffer, width: number): Uint8Array {
   const sums = new Float32Array(table.byteLength / 4);

@@ -35,7 +35,7 @@ export interface Graph {
   readonly tensors: readonly Tensor[];
   readonly inputs: readonly Value[];
   readonly outputs: readonly Value[];
-  /** Operator set versions by domain. ONNX's default domain is the empty string. */
+  /** The version of each operator set, by domain. The empty string is ONNX's default domain. */
   readonly versions: Readonly<Record<string, number>>;
 }
 

@@ -20,7 +20,7 @@ export function readPacked(file: Buffer) {
     ...[read.uint32(), read.uint32(), read.uint32()],
     ...[read.uint32(), read.uint32(), read.uint32()],
   ] as const;
-  // Skip the number of token types, because only the first type is used.
+  // This is the number of token types. We don't need it, because we only use the first type.
   read.uint32();
   const epsilon = read.float();
   if (read.uint32() !== blockSize) throw new Error('the packed model has another block size');
@@ -30,7 +30,7 @@ export function readPacked(file: Buffer) {
   const tensors = new Map<string, Buffer>();
   for (let left = read.uint32(); left > 0; left -= 1) {
     const name = read.text(read.uint16());
-    // Skip the type and the number of elements, which both follow from the tensor's name.
+    // Skip the tensor's data type and number of elements, because we know both from its name.
     read.skip(5);
     const offset = read.uint64();
     tensors.set(name, file.subarray(offset, offset + read.uint64()));

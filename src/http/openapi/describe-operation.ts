@@ -47,7 +47,10 @@ export function describeOperation(path: string, spec: OperationSpec): JsonObject
   };
 }
 
-/** Leaves out ids. Their description depends on what they identify, so each operation lists its own. */
+/**
+ * Returns the names of the parameters in a path, except for ids. What an id stands for depends on the operation, so
+ * each operation lists its own.
+ */
 function parametersInPath(path: string): string[] {
   return [...path.matchAll(/\{(\w+)\}/g)].flatMap(([, name = '']) => (name === 'id' ? [] : [name]));
 }

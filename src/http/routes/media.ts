@@ -100,7 +100,10 @@ function setFormatWarning(response: ServerResponse, format: unknown): void {
   if (warning !== null) response.setHeader('x-gateway-warning', warning);
 }
 
-/** Throws `no_route` for names that no model can have, e.g. with a lone surrogate, which can't be part of a URL. */
+/**
+ * Throws `no_route` for names that no model can have. They are too long, or they contain a lone surrogate, which can't
+ * be part of a URL.
+ */
 function assertModel(model: string): void {
   if (model.length > maxModelLength) throw modelTooLong(model);
   if (!model.isWellFormed()) throw noRoute(undefined, `${quoteName(model)} has a lone surrogate, which cannot be part of a URL`);

@@ -119,11 +119,12 @@ export function createMemoryRoutes(deps: MemoryRouteDeps) {
       return toFactsJson(await deps.findFacts(caller, body));
     }),
     /**
-     * Runs before the routes. Throws `bad_request` if the path isn't a subject in percent-encoded UTF-8. This way we
-     * never erase another subject than the caller meant.
+     * Runs before the routes. Throws `bad_request` if the path isn't a subject in percent-encoded UTF-8. Otherwise we
+     * might erase a different subject than the caller meant.
      */
     async checkSubject(request: Request, _response: Response, next: NextFunction): Promise<void> {
-      // An unescaped `?` would end the path in the middle of the subject, and we'd erase somebody else.
+      // If the client doesn't escape a `?` in the subject, the path ends there, and we'd erase the data of somebody
+      // else.
       const isSubjectPath = isEncodedSubject(request.path.slice(1)) && !request.url.includes('?');
       if (request.method === 'DELETE' && !isSubjectPath && !dotSubjectUrl.test(request.url)) {
         await findCaller(parseKey(request.headers, false));

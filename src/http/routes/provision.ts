@@ -50,7 +50,7 @@ export interface ProvisionRouteDeps
 
 const maxSettingsBytes = 1024 * 1024;
 
-/** Validate ids in the path before the audit row is written. */
+/** This runs before the route's handler, so an invalid id is rejected before the audit row is written. */
 const requireUuid: RequestParamHandler = (_request, _response, next, value, name) => {
   next(isUuid(value) ? undefined : new PlainTextError(400, `${name}: must be a UUID`));
 };

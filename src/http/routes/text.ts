@@ -57,7 +57,8 @@ export interface CallRouteDeps extends ErrorReports {
 
 export interface TextRouteDeps extends CallRouteDeps {
   /**
-   * Returns null if we can't read the settings in time. Whether the call is recorded is then decided when we store it.
+   * Returns null if we can't read the settings in time. In that case we decide whether memory records the call when we
+   * store it.
    */
   readonly memorySettings: (projectId: string) => Promise<MemorySettings | null>;
   readonly handleCall: HandleCall;
@@ -102,7 +103,7 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
       const scan = (bytes: Buffer): BodySpans => knownPrompts.scan(known.projectId, route, bytes);
       const source = { id, startedAt, now: clock.now(), codec, caller: known, project, settings, headers: request.headers, body, scan };
       call = parseCall(isLarge ? { ...source, ...(await inspectLarge(source, conversion !== undefined)) } : source);
-      // The client may have disconnected, because it takes a while to inspect the body.
+      // Inspecting the body takes a while, so the client may have disconnected.
       if (response.destroyed) throw new ClientDisconnectedError();
       const isChecked = project.settings.rules.input !== null;
       const cancellation = startCancellation({ stream: call.stream, deadlineAt: call.deadlineAt, clock, isChecked });
@@ -135,8 +136,8 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
 }
 
 /**
- * If we couldn't send the head of a stream, refuse its chunks so that the call is settled. Has no effect once the
- * stream has been delivered.
+ * Refuses all chunks of a stream. We deliver every stream to this writer after sending it, so that the call is settled
+ * even if we couldn't send the head. If the stream has already been delivered, this has no effect.
  */
 const refuseChunk = (): boolean => false;
 
@@ -153,14 +154,14 @@ export function modelTooLong(model: string): Error {
 export interface CallSource {
   readonly id: string;
   readonly startedAt: number;
-  /** When the last byte of the body arrived. */
+  /** The time when the last byte of the body arrived. */
   readonly now: number;
   readonly codec: RouteCodec;
   readonly caller: Caller;
   readonly project: RoutedProject;
   /**
-   * The project's memory settings. Null if we couldn't read them in time, or if memory never records calls of this
-   * route.
+   * The project's memory settings, or null if memory never records calls of this route. Also null if we couldn't read
+   * the settings in time.
    */
   readonly settings: MemorySettings | null;
   readonly headers: IncomingMessage['headers'];
@@ -228,7 +229,7 @@ function withOutputLimit(call: Call): Call {
 }
 
 interface MemorySource extends Pick<Call, 'source' | 'hasExplicitSource'>, Pick<MemoryOptions, 'mode' | 'explicitWrite'> {
-  /** The end user that the body names, or null if it names none. */
+  /** The end user that the request body names, or null if it doesn't name one. */
   readonly user: string | null;
 }
 

@@ -143,7 +143,7 @@ export function toErasureJson({ id, sha256, erasedAt, deleted, cacheEntries, que
     subject_sha256: sha256.toString('hex'),
     erased_at: formatTime(erasedAt),
     deleted: { ...deleted, cache_entries: cacheEntries, queued_messages: queued },
-    // Always false, because workflow histories only contain ids, counts and hashes.
+    // `text_in_history` is always false, because workflow histories only contain ids, counts and hashes.
     workflows: { id: `erasure/${id}`, state, purged, text_in_history: false },
   };
 }

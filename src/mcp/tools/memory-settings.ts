@@ -96,13 +96,13 @@ export function createMemorySettingsTools(deps: MemorySettingsToolDeps): readonl
 
 interface DeletionStart {
   readonly rule: Pick<PendingDeletion, 'delete_conversations_after_days' | 'delete_unlearned'>;
-  /** Absent if the rule is already in effect. */
+  /** When the rule takes effect. Absent if it's already in effect. */
   readonly effectiveAt?: string;
 }
 
 /**
- * Returns the rule that makes the cleanup delete more after this change, immediately or after the notice period.
- * Returns null if there's none.
+ * Checks whether the cleanup deletes more because of this change, either immediately or after the notice period.
+ * Returns the rule that it then follows, or null if it doesn't delete more.
  */
 function findStart({ previous, settings: current }: MemorySettingsChange): DeletionStart | null {
   const { pending_deletion: pending, delete_conversations_after_days: days } = current;

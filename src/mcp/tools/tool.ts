@@ -33,7 +33,7 @@ export interface ToolContext {
 
 export interface ToolResult {
   readonly output: Readonly<Record<string, unknown>>;
-  /** Put in front of the JSON output, for the model to read. */
+  /** Text for the model, which is put in front of the JSON output. */
   readonly summary?: string | null;
 }
 

@@ -53,14 +53,17 @@ export interface ExtraDetails {
   readonly media_type?: string | null;
 }
 
-/** An extra that is linked into a chain. `position` is the number of messages that come before it in the prompt. */
+/**
+ * A part of a chain that isn't a message, e.g. a system prompt or a tool result. `position` is the number of messages
+ * that come before it in the prompt.
+ */
 export interface ExtraPart extends HashedExtra, Link {
   readonly position: number;
 }
 
 /**
- * Links `messages` into a chain. If `after` is the hash of a part, the chain continues from there. If it's null, a new
- * chain begins.
+ * Links `messages` into a chain, in which each part contains the hash of the previous one. The chain continues after
+ * the part with the hash `after`. If that's null, a new chain begins.
  */
 export function chainMessages(messages: readonly NormalMessage[], after: Sha256 | null = null): ChainPart[] {
   const parts: ChainPart[] = [];
@@ -115,8 +118,7 @@ export class LinkedMessage implements ChainPart {
   readonly #index: number;
 
   /**
-   * Calls `read` with `index` when somebody reads the message. Passing the index lets all parts of a prompt share one
-   * function.
+   * Reading `message` calls `read` with `index`. Because of the index, all parts of a prompt can share one function.
    */
   constructor(
     { role, messageHash, length }: Omit<HashedMessage, 'message'>,
@@ -162,7 +164,10 @@ export function linkExtras(
   return parts;
 }
 
-/** The counterpart of `LinkedMessage` for extras, i.e. for tools, system prompts, tool results and images. */
+/**
+ * Like `LinkedMessage`, but for the parts of a prompt that aren't messages, i.e. for tools, system prompts, tool
+ * results and images.
+ */
 export class LinkedExtra implements ExtraPart {
   readonly role;
   readonly details;

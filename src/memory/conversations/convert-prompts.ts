@@ -47,8 +47,9 @@ export function createPromptConverter({
    */
   return async (): Promise<number> => {
     if (!(await isDue(database, clock.now()))) return 0;
-    // Look for the project outside of the transaction, so that it doesn't hold a lock on the table while it waits for
-    // the project's lock. Otherwise it could deadlock with the drain if another process changes the table meanwhile.
+    // Find the project before we start the transaction. Otherwise the transaction would hold a lock on the table while
+    // it waits for the project's lock, and could deadlock with the drain if another process changes the table at that
+    // moment.
     const projectId = await findProject(database);
     const count = projectId === null ? 0 : await database.transaction((tx) => convertBatch(tx, projectId));
     if (count > 0 && Math.floor((converted + count) / logEvery) > Math.floor(converted / logEvery)) {

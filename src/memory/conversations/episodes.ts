@@ -1,4 +1,7 @@
-/** Presents conversations as episodes of the API, and closes idle conversations for workflow runs of older versions. */
+/**
+ * Reads conversations for the API, which calls them episodes. Also closes idle conversations for workflow runs that
+ * were started by older versions.
+ */
 import type { IdleCheckResult } from '../../../workflows/contract.ts';
 import type { Database } from '../../db/database.ts';
 import { formatTranscript, readMessages, type StoredMessage } from '../records/conversation-messages.ts';
@@ -32,7 +35,7 @@ export function createEpisodes({ database }: { readonly database: Database }) {
       if (!row) return null;
       const { count, text, ...episode } = row;
       const messages = await readMessages(database, id, count);
-      // The conversation was deleted between the two queries, because it has fewer messages than its row said.
+      // If there are fewer messages than the row says, the conversation was deleted between the two queries.
       if (messages.length < count) return null;
       return { ...episode, text: (row.state === 'read' ? text : null) ?? formatTranscript(messages), messages };
     },

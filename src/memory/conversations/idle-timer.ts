@@ -33,7 +33,7 @@ export async function startIdleTimers(tx: Queries, opened: readonly Pick<Convers
      returning project_id as "projectId", run`,
     [idle.map(({ projectId }) => projectId)],
   );
-  // The new run of a project continues the trace of the project's first sampled call.
+  // If calls of the project were sampled, its new run continues the trace of the first one.
   const traces = new Map(opened.toReversed().flatMap(({ projectId, trace }) => (trace === undefined ? [] : [[projectId, trace] as const])));
   const entries = started.map((run) => ({ ...toEntry(run), trace: traces.get(run.projectId) }));
   await enqueue(tx, entries);
@@ -58,9 +58,9 @@ function toEntry({ projectId, run }: TimerRun): OutboxEntry {
 }
 
 /**
- * Enqueues active runs again in case Temporal has lost its state, and starts a run for every project that has open
- * conversations but no run. Such projects exist because older versions have one run per conversation, and these would
- * be lost too.
+ * Enqueues active runs again in case Temporal has lost its state. Also starts a run for every project that has open
+ * conversations but no active run. Older versions started one run per conversation instead, and Temporal may have lost
+ * those too.
  */
 export async function reenqueueIdleTimers(database: Database): Promise<void> {
   const active = await database.query<TimerRun>(`select project_id as "projectId", run from idle_timers where active order by project_id`);

@@ -31,7 +31,7 @@ const maxValues = 10_000;
 /** The minimum size of the values that we cache. Scanning a smaller value is faster than looking it up. */
 const minValueBytes = 1_024;
 const minBodyBytes = 8_192;
-/** The number of bytes at the beginning of a value by which we look it up. */
+/** We look up known values by a fingerprint of this many bytes at their beginning. */
 const headBytes = 64;
 /**
  * The maximum number of cached values that begin with the same bytes. For example, different versions of an agent may
@@ -72,13 +72,13 @@ interface Found {
 }
 
 interface SearchedEnd extends ListEnd {
-  /** The anchor that this prefix extends. */
+  /** The shorter prefix that this one extends (see `maxAddedBytes`). */
   readonly anchor: ListEnd;
   /** Fingerprint of the bytes between the end of the anchor and the end of the prefix. */
   readonly added: string;
   /**
-   * Null until the prefix occurs a second time. Most prefixes never come back, so searching them right away isn't worth
-   * it.
+   * What a search of the prefix has found, or null if the prefix has only occurred once. Most prefixes never come back,
+   * so we don't search them until they do.
    */
   found: Found | null;
 }
@@ -91,7 +91,10 @@ interface MessageList {
   readonly scanned: ScannedMessages;
 }
 
-/** The end of a prefix of a history, with the number of messages, parts, extras and context entries before it. */
+/**
+ * The end of a prefix of a history, and how much the prefix contains. `messages` counts entries of the request's list.
+ * `parts`, `extras` and `context` count elements of these lists in `History`.
+ */
 export interface HistoryEnd extends ListEnd {
   readonly messages: number;
   readonly parts: number;
@@ -103,7 +106,7 @@ export interface HistoryEnd extends ListEnd {
 export interface History {
   readonly parts: readonly ChainPart[];
   readonly extras: readonly ExtraPart[];
-  /** System messages that precede the first message. */
+  /** System messages in this list that come before its first user or assistant message. */
   readonly context: readonly PlacedExtra[];
   /** Shortest first. */
   readonly ends: readonly HistoryEnd[];
@@ -129,8 +132,8 @@ interface KnownValue {
   readonly sample: number;
   readonly fingerprint: string;
   /**
-   * Null until the value occurs a second time. Most values never come back, so searching them right away isn't worth
-   * it.
+   * What a search of the value has found, or null if the value has only occurred once. Most values never come back, so
+   * we don't search them until they do.
    */
   found: Found | null;
 }
@@ -147,8 +150,9 @@ export function createKnownPrompts() {
   const listOf = new WeakMap<Buffer, MessageList>();
 
   /**
-   * Returns the offset at which the value at `at` ends. If we know the value, we skip it and add it to `regions` and
-   * `parts`. If it's new but long, we add it to `parts` and remember it for the next request.
+   * Returns the offset at which the value at `at` ends. We skip values that we know from an earlier request and add
+   * them to `regions`. New values are remembered for the next request if they're long enough. Both are added to
+   * `parts`, because later requests may repeat them.
    */
   const skipKnown = (projectId: string, body: Buffer, at: number, regions: KnownRegion[], parts: RepeatedPart[] = []): number => {
     if (!isDelimited(body, at)) return skipValue(body, at);
@@ -189,8 +193,8 @@ export function createKnownPrompts() {
     const isNearAnchor = known && known.bytes - known.anchor.bytes <= maxAddedBytes;
     const base = isNearAnchor ? known.anchor : anchorAt(body, start, known?.bytes ?? (added[0] ?? start) - start);
     const knownTo = start + (known?.bytes ?? 0);
-    // This prefix was in an earlier request, so also search what was added to it. The next request is going to repeat
-    // it, and we can skip it then.
+    // This prefix was in an earlier request too, so the next request will probably repeat it together with what
+    // follows. Search what follows now, so that we can skip it then.
     let found = known && searchUntil(body, start, before, known);
     let searchedTo = knownTo;
     for (const at of added) {
@@ -267,8 +271,8 @@ export function createKnownPrompts() {
 
 interface ScannedList extends MessageList {
   /**
-   * The prefix of the list that has been searched, of which this request has added `newBytes`. Null if the list doesn't
-   * begin like one from an earlier request.
+   * The part of the list that has been searched, and how many bytes of it this request has added (`newBytes`). Null if
+   * the list doesn't begin like one from an earlier request.
    */
   readonly searched: (Span & Found & { readonly newBytes: number }) | null;
   readonly listEnd: number;

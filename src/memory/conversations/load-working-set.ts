@@ -41,8 +41,8 @@ interface FoundOccurrence {
 }
 
 /**
- * We look up this many messages first, counted from the end of a request. Nearly always, the conversation that the call
- * continues ends with the last response in the request.
+ * Nearly always, a call continues a conversation that ends with the last response in the request. So we first look up
+ * only this many messages, counted from the end of the request, and try older ones only if none of these match.
  */
 const firstTips = 3;
 /**
@@ -198,7 +198,7 @@ async function readMessageHashes(
   count: number,
 ): Promise<void> {
   const read = ids.slice(0, Math.ceil(maxHashes / (2 * count)));
-  // A conversation can return up to `2 * count` rows, so limit the conversations per statement.
+  // The query returns up to `count` messages from each end of a conversation, so limit the conversations per statement.
   const conversationsPerBatch = Math.max(1, Math.floor(batchSize / (2 * count)));
   for (let at = 0; at < read.length; at += conversationsPerBatch) {
     const rows = await tx.query<{ conversationId: string; position: number; messageHash: Sha256 }>(

@@ -51,7 +51,7 @@ export function toPlainPrompt({ context, extras, parts, prefill }: MaskedPrompt)
   };
 }
 
-/** An extra, with the number of messages in front of it as its `position`. */
+/** A part of the prompt that isn't a message, with the number of messages that come before it as its `position`. */
 export interface PlacedExtra {
   readonly position: number;
   readonly extra: HashedExtra;

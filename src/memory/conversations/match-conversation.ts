@@ -75,8 +75,8 @@ function occurrencesAtEnd(call: RecordedCall, workingSet: ConversationWorkingSet
 /**
  * Checks whether a call arrives late, i.e. whether a later request has already added its messages to the conversation.
  *
- * Calls without history are different, because it's common to start several conversations with the same message. Such a
- * call is only late if it started before the conversation did. Otherwise we take it for a new conversation.
+ * Several conversations often start with the same message. So if the call has no history, we only assume that it's late
+ * if it started before the conversation did. Otherwise it opens a new conversation.
  */
 function isLate(call: RecordedCall, { callId, conversation }: MessageOccurrence): boolean {
   if (callId !== null || call.parts.length === call.promptLength) return false;
@@ -110,7 +110,7 @@ function matchTip(call: RecordedCall, workingSet: ConversationWorkingSet): (Conv
 function matchTrimmed(call: RecordedCall, workingSet: ConversationWorkingSet): (ConversationMatch & { kind: 'continues' }) | null {
   const candidates = new Set<Conversation>();
   for (const key of getTipMessageKeys(call)) {
-    // The index is ordered by id, so reversing it tries the newest conversation first.
+    // The conversations are in the order of their ids, so go through them backwards to prefer the newest ones.
     for (const conversation of workingSet.byLastMessage(key).toReversed())
       if (candidates.size < maxComparedConversations) candidates.add(conversation);
   }
@@ -146,8 +146,8 @@ function findSharedRun(call: RecordedCall, conversation: Conversation): { from: 
     const length = lengths[index] ?? 0;
     const start = end - length;
     if (end <= call.firstAssistant || lastOf.assistant < start || length < (best?.length ?? 1)) continue;
-    // If everything up to here equals the start of the conversation, the client didn't trim the history but edited a
-    // message.
+    // If the request and the conversation are the same from the start up to here, the client hasn't trimmed the
+    // history. It has edited a message, so this isn't a match.
     if (messages > end && prefixLength >= end) continue;
     const isWhole = start === 0;
     if (call.subject === null ? isWhole && lastOf.user >= start : isWhole || messages > end) best = { from: end, length };

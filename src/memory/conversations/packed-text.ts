@@ -12,7 +12,10 @@ export interface PackedText {
 
 /** Compressing a shorter text saves next to nothing. */
 const minBytes = 256;
-/** Longer texts are compressed with zstd. The deflate window below has the same size. */
+/**
+ * Texts that are longer than this many bytes are compressed with zstd instead of deflate. This is also the size of the
+ * deflate window below.
+ */
 const maxDeflatedBytes = 8_192;
 /**
  * With a `memLevel` of 7, zlib has to clear larger tables, which takes 20 to 60 % longer. Texts would be less than 1 %

@@ -21,11 +21,11 @@ export interface PromptPieces {
   readonly contextFingerprints: () => readonly string[];
   /** The offset of the first message that isn't a system message. */
   readonly start: number;
-  /** The messages after the offset that `skip` has returned. */
+  /** The messages after the position that `skip` has returned (see `findPieces`). */
   readonly messages: readonly Piece[];
 }
 
-/** The offsets at which the messages after `from` end. */
+/** Says where the messages in a request body end, starting with the first message after the offset `from`. */
 export interface ScannedMessages {
   readonly from: number;
   readonly ends: readonly number[];
@@ -39,8 +39,10 @@ interface ListPosition {
 }
 
 /**
- * Only call this with valid JSON, but be prepared for a JsonSyntaxError anyway. `skip` decides where in the list of
- * messages we start. Returns null if the body has to be read as a whole.
+ * Splits the prompt of a request into its tools, system prompt and messages. `skip` decides at which message to start.
+ * Returns null if the prompt has to be read as a whole.
+ *
+ * The body should be valid JSON, but callers have to expect a JsonSyntaxError anyway.
  */
 export function findPieces(route: PromptRoute, body: Buffer, skip: (list: ListBeginning) => ListPosition): PromptPieces | null {
   const { system, list } = promptMembers[route];
@@ -57,7 +59,7 @@ export function findPieces(route: PromptRoute, body: Buffer, skip: (list: ListBe
     const kind = kindAt(body, start);
     let end: number;
     if (key === list) {
-      // Give up if the list of messages isn't an array or occurs twice.
+      // We can't split the prompt if the list of messages isn't an array or occurs twice.
       if (found !== null || kind !== 'array') return null;
       const read = readList(body, start, { skip, endOf, toPiece: (span) => createPiece(body, span, route, 'message') });
       found = read.pieces;
@@ -108,8 +110,8 @@ export interface ListBeginning {
   readonly first: readonly Span[];
   readonly start: number;
   /**
-   * Covers the first two messages after the system messages. They're usually different in each session of a client, so
-   * they tell sessions apart. Null if there are fewer than two.
+   * The bytes of the first two messages after the system messages. Clients usually send different ones in each session,
+   * so we use them to tell sessions apart. Null if there are fewer than two.
    */
   readonly anchor: Span | null;
   readonly end: number;
@@ -192,8 +194,8 @@ function elementsOf(body: Buffer, start: number): readonly Span[] {
 }
 
 /**
- * Creates a piece of a prompt. `isBlock` means that it's one block of a system prompt. It's then parsed as if it were
- * the only block.
+ * Creates a piece that isn't parsed until somebody needs it. If `isBlock` is set, the piece is one block of a system
+ * prompt, and is parsed like a system prompt that only consists of this block.
  */
 function createPiece(body: Buffer, span: Span, route: PromptRoute, kind: PieceKind, isBlock = false): Piece {
   const parse = once(() => {

@@ -31,11 +31,17 @@ import { createKnownPrompts, type History, type HistoryEnd, nothingKnown, type R
 import { addResponse, isContext, linkContext, type MaskedPrompt, type MaskedText, type PlacedExtra, readPrompt } from './masked-prompt.ts';
 import { findPieces, once, type Piece, type PromptPieces, roleOf } from './prompt-pieces.ts';
 
-/** The cache of pieces holds at most this many steps in total. A step takes about 400 bytes. */
+/**
+ * Limits the total size of the cached pieces. It's counted in steps (see `HashedStep`), which take about 400 bytes
+ * each.
+ */
 const maxRemembered = 30_000;
-/** Limits the parts of all cached contexts together. A part takes about 500 bytes. */
+/**
+ * Limits the total size of the cached contexts, i.e. of tools and system prompts. It's counted in parts, which take
+ * about 500 bytes each.
+ */
 const maxContextParts = 20_000;
-/** A piece with more steps than this isn't cached. */
+/** We don't cache pieces that are parsed into more steps than this. */
 const maxSteps = 64;
 /**
  * A prompt with more messages than this is read as a whole, because not all of its messages are stored (see
@@ -55,8 +61,10 @@ export function createPromptReader(masker: CredentialMasker, knownPrompts = crea
   });
 
   /**
-   * Hashes a piece of a prompt, or takes the hashes from the cache. Returns null if a response is split into several
-   * pieces and this is one of them, because we have to join them before hashing.
+   * Hashes a piece of the prompt, or takes its hashes from the cache.
+   *
+   * Returns null for an assistant's message in the Responses API. A response can consist of several items there, which
+   * we have to join before we can hash them.
    */
   const readPiece = (scope: string, route: PromptRoute, piece: Piece, budget: { steps: number }): readonly HashedStep[] | null => {
     const key = `${scope} ${piece.kind} ${piece.fingerprint()}`;
@@ -81,12 +89,12 @@ export function createPromptReader(masker: CredentialMasker, knownPrompts = crea
       .context()
       .flatMap((piece): readonly (HashedStep | Step)[] => readPiece(scope, route, piece, budget) ?? piece.parse())
       .flatMap((step) => (isHashed(step) ? [step] : hashSteps([step], masker)));
-    // Items other than messages can have the role `system` as well. If one of them is parsed as a message, read the
-    // prompt as a whole.
+    // We've selected system messages by their role, but items of other types can have the role `system` as well. If one
+    // of them was parsed as an ordinary message, read the prompt as a whole.
     if (context.some((step) => step.kind === 'message')) return null;
     const systems = context.flatMap((step) => (step.kind === 'extra' ? [{ position: 0, extra: step.extra }] : []));
-    // A system message may contain an image, which comes before the history's extras without being part of the context.
-    // Read such a prompt as a whole.
+    // A system message may contain an image. The image isn't part of the context, but it has to come before the extras
+    // of the history, so read such a prompt as a whole.
     return systems.every(isContext) ? systems : null;
   };
 
@@ -127,7 +135,7 @@ export function createPromptReader(masker: CredentialMasker, knownPrompts = crea
         ends: history.ends,
       });
     }
-    // The cached links are still right if the list of messages adds no context.
+    // If the list of messages adds nothing to the context, we can use the cached links as they are.
     const isSame = knownContext !== undefined && history.context.length === 0;
     const linked = isSame
       ? knownContext
@@ -150,7 +158,10 @@ export function createPromptReader(masker: CredentialMasker, knownPrompts = crea
     };
   };
 
-  /** Appends the new messages to the known history. Returns null if there are too many messages. */
+  /**
+   * Returns the known history with the new messages of the request appended to it, or null if there are too many
+   * messages.
+   */
   function readHistory(
     route: PromptRoute,
     { start, messages }: PromptPieces,

@@ -136,7 +136,7 @@ export async function readCallText(
   return { messages, answered: text.answered, hasOlder, extras, hasMoreExtras, parameters };
 }
 
-/** The last $3 + 1 parts of the chain that ends with the hash $2. */
+/** Selects the last $3 + 1 parts of the chain whose last part has the hash $2. */
 const chainSql = `with recursive chain as (
        select parent_hash, role, content, text_hash, 1 as depth
          from parts where project_id = $1::uuid and hash = decode($2::text, 'hex')

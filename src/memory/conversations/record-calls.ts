@@ -42,7 +42,8 @@ export async function recordCalls(
   const projectIds = [...new Set(candidates.map((call) => call.metadata.projectId))];
   await lockConversations(tx, projectIds);
   const recordable = await findRecordable(tx, candidates);
-  // Only look up calls that can become part of a conversation. Storing the text of any other call twice does no harm.
+  // Skip calls that are already stored. We only look this up for calls that can become part of a conversation, because
+  // it does no harm to store the text of any other call twice.
   const stored = recordable.size === 0 ? recordable : await findStoredCallIds(tx, [...recordable]);
   const distinct = new Map(candidates.map((call) => [call.metadata.id, call]));
   const newCalls = [...distinct.values()].filter(({ metadata }) => !stored.has(metadata.id));
@@ -84,8 +85,8 @@ function toCallText({ metadata, content }: CallWithText, text: MaskedText): Call
 }
 
 /**
- * Returns the ids of calls that become part of a conversation, provided that they have messages
- * (docs/api/reference.md#memory-rules). If a call doesn't say whether to record it, the project's settings decide.
+ * Selects the calls that belong in a conversation (docs/api/reference.md#memory-rules), without checking yet if they
+ * have messages. If a call doesn't say whether to record it, the project's settings decide.
  */
 async function findRecordable(tx: Queries, calls: readonly SettledCall[]): Promise<ReadonlySet<string>> {
   const possible = calls.filter(
@@ -192,8 +193,8 @@ function requestIdleTimer(conversation: Conversation, { trace }: RecordedCall): 
 }
 
 /**
- * Adds a call to the conversation's count. If the conversation has a subject, it's learnable from the start. Otherwise
- * it becomes learnable with its second call, or with an explicit write.
+ * Adds a call to the conversation's count. With its second call, a conversation becomes learnable, i.e. memory may
+ * learn from it. It's also learnable if it has a subject, or if one of its calls has explicitly asked for it.
  */
 function countCall(conversation: Conversation, call: RecordedCall): Conversation {
   conversation.calls += 1;

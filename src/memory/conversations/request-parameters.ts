@@ -16,7 +16,10 @@ const names = [
   ...['truncation', 'store'],
 ];
 const wanted: ReadonlySet<string> = new Set(names);
-/** Besides the wanted fields, list those that make a request long, so that the scanner can skip their values. */
+/**
+ * The fields that we want, and those that make a request long. The scanner can only skip the values of fields that are
+ * listed here.
+ */
 const wantedOrLong: ReadonlySet<string> = new Set([...names, 'messages', 'input', 'system', 'instructions', 'tools']);
 
 /**

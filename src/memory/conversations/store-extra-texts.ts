@@ -23,9 +23,9 @@ interface ExtraText extends PackedText {
 const hints = createLruCache<true>(50_000);
 
 /**
- * Stores the texts that the database doesn't have yet. Often a part is new but its text isn't, e.g. if a client has
- * changed a system prompt in front of it. So we look up the texts that we know. A lookup is much cheaper than masking,
- * compressing and sending the text again.
+ * Stores the texts that aren't in the database yet. A new part often contains a text that we've already stored, e.g. if
+ * a client has changed the system prompt before it. So we first check if the database still has the texts that we've
+ * seen recently. That's much cheaper than masking, compressing and sending them again.
  */
 export async function storeExtraTexts(tx: Queries, extras: readonly NewExtra[]): Promise<void> {
   const hinted = new Map<string, StoredKey>();

@@ -1,9 +1,10 @@
 /**
- * Stores new parts of chains, and the text of extras.
+ * Stores the parts of chains that aren't in the database yet, together with the text of extras (see `chain.ts`).
  *
- * If a part is stored, so are all parts before it and their texts. That's because we insert a chain in one transaction,
- * `released-parts.ts` deletes chains from their ends, and both hold the project's conversations lock. So we need only a
- * few lookups to find out what's new in a history of hundreds of messages.
+ * If a part is stored, all parts before it are stored as well, including their texts. That's because we insert a whole
+ * chain in one transaction, and `released-parts.ts` deletes chains from their ends. Both hold the project's
+ * conversations lock. So even in a history of hundreds of messages, a few lookups are enough to find out which parts
+ * are new.
  */
 import { createLruCache } from '../../core/lru-cache.ts';
 import type { Queries } from '../../db/database.ts';
@@ -30,8 +31,8 @@ export interface CallChains {
 type Part = ChainPart | ExtraPart;
 
 /**
- * One of a call's chains. Its parts from index `uncheckedFrom` on are nearly always new, so they're inserted without a
- * lookup.
+ * A chain of parts from a call's prompt and response. From index `uncheckedFrom` on, the parts are nearly always new,
+ * so we insert them without looking them up first.
  */
 interface Chain {
   readonly projectId: string;
@@ -77,7 +78,10 @@ async function addMissing(tx: Queries, chains: readonly Chain[], added: NewParts
     chains,
     hinted.map((at) => (at < 0 ? [] : [at])),
   );
-  /** How many parts of each chain are already stored. Null if there's no valid hint, so that a lookup is necessary. */
+  /**
+   * How many parts of each chain are stored, according to hints that the database has confirmed. Null if there's no
+   * such hint, so that we have to search.
+   */
   const known = chains.map((chain, index) => {
     const at = hinted[index] ?? -1;
     return at >= 0 && confirmed.has(keyOf(chain, at)) ? at + 1 : null;
@@ -129,13 +133,13 @@ function findHint(chain: Chain): number {
 interface StoredBeginning {
   /** How many parts, counted from the start of the chain, are known to be stored. */
   readonly from: number;
-  /** Keys of parts after `from` that are also stored. */
+  /** The keys of any other parts that are stored. */
   readonly stored: ReadonlySet<string>;
 }
 
 /**
- * Finds out how much of each chain is stored. We probe a few parts first. Between the last one that exists and the
- * first one that doesn't, we then look up every part.
+ * Finds out which parts of each chain are stored. The first query probes a few positions of the chain. The second one
+ * looks up all parts between the last position that's stored and the first one that isn't.
  */
 async function searchStored(tx: Queries, chains: readonly Chain[]): Promise<ReadonlyMap<Chain, StoredBeginning>> {
   const probes = chains.map(toProbes);
@@ -164,7 +168,8 @@ function toChains({ projectId, startedAt: createdAt, context, extras, parts, pro
 
 /**
  * Returns the index from which on we insert parts without a lookup. That's usually the first message after the last
- * response, or a later one if there are many messages after it, or long ones.
+ * response in the prompt, because everything after it is new. It's a later one if there are more than `maxUnchecked`
+ * messages after the response, or if one of them is long.
  */
 function findUnchecked(parts: readonly ChainPart[], promptLength: number): number {
   let uncheckedFrom = promptLength;
@@ -175,8 +180,8 @@ function findUnchecked(parts: readonly ChainPart[], promptLength: number): numbe
 }
 
 /**
- * Selects the parts to look up. Starts before the parts that are inserted without a lookup, and goes back in steps that
- * get exponentially longer.
+ * Selects the positions to look up first. They start right before the parts that we insert without a lookup, and go
+ * back in steps that double each time.
  */
 function toProbes({ uncheckedFrom }: Chain): number[] {
   const probes: number[] = [];

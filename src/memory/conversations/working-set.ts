@@ -92,8 +92,8 @@ export function createConversationWorkingSet() {
 
   return {
     /**
-     * Adds a conversation from the database. `occurrences` says where in it the last message of a call in this batch
-     * occurs.
+     * Adds a conversation from the database. `occurrences` are its messages that also come last in a call of this
+     * batch.
      */
     add(conversation: Conversation, occurrences: readonly { key: Sha256; position: number; callId: string | null }[]): void {
       index(conversation);
@@ -134,7 +134,10 @@ export function createConversationWorkingSet() {
       else attributedResponses.push(occurrence);
     },
     all: () => conversations.values(),
-    /** Stored responses whose call only became known in this batch, so their rows have to be updated. */
+    /**
+     * Responses that were stored earlier without their call, and whose call was found in this batch. Their rows have to
+     * be updated.
+     */
     attributedResponses: (): readonly MessageOccurrence[] => attributedResponses,
   };
 }

@@ -88,8 +88,8 @@ async function erase(tx: Queries, id: string, { projectId, subject, askedBy }: E
 }
 
 /**
- * Records workflow runs that older versions started each time a conversation was opened, because Temporal may still
- * have them.
+ * Older versions started a workflow run each time a conversation was opened. Temporal may still have those runs, so
+ * this records their ids for the steps that delete them.
  */
 async function recordRuns(tx: Queries, erasureId: string, projectId: string, subject: string): Promise<void> {
   await tx.query(
@@ -129,8 +129,8 @@ async function eraseTable(tx: Queries, { table, key, where, set }: SubjectTable,
 }
 
 /**
- * Takes back the votes that the subject's calls cast on project-wide memories. We delete the votes themselves too, so
- * if we didn't correct the ratings, a key that votes again would be counted twice.
+ * Subtracts the votes of the subject's calls from the ratings of project-wide memories. The erasure also deletes the
+ * votes themselves. Without this correction, a key that votes again would be counted twice.
  */
 async function takeBackVotes(tx: Queries, projectId: string, subject: string): Promise<void> {
   await tx.query(

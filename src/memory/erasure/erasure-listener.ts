@@ -32,8 +32,9 @@ export interface ErasureListenerOptions {
 }
 
 /**
- * The transaction of an erasure takes at most this long. Its id contains the time when it began, but we only see the
- * row after the commit, so every reload has to look back this far.
+ * The transaction of an erasure never takes longer than this. The id of an erasure contains the time at which its
+ * transaction began, but we only see the row after the commit. So to find everything that was committed since the last
+ * reload, we have to search for ids from this long before it.
  */
 const longestErasureMs = 3_600_000;
 

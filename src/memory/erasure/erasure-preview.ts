@@ -1,6 +1,6 @@
 /**
- * Counts what an erasure of a subject would delete right now. The counts have the same names as in the receipt. This
- * doesn't lock anything.
+ * Counts what erasing a subject would delete right now, without locking anything. The counts have the same names as in
+ * the receipt of an erasure.
  */
 import { hashSubject } from '../../core/subject.ts';
 import type { Queries } from '../../db/database.ts';

@@ -61,7 +61,7 @@ export function createErasureSteps({ database, listLive, deleteRuns }: ErasureSt
       for (const { workflowId } of rows) {
         signal.throwIfAborted();
         await deleteRuns(workflowId, async (count) => {
-          // After a crash and a retry, fewer runs are left to count, so keep the higher number.
+          // After a crash, a retry finds fewer runs because some are already deleted, so keep the higher number.
           await database.query(
             `update erasure_runs set runs = greatest(runs, $3::bigint) where erasure_id = $1::uuid and workflow_id = $2::text`,
             [erasureId, workflowId, count],

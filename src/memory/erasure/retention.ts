@@ -37,11 +37,13 @@ export function createRetention({ database, clock }: { readonly database: Databa
   const inFirstDueProject = (deleteBatch: (tx: Queries, period: RetentionPeriod) => Promise<number>) => async (): Promise<number> => {
     for (const period of await findRetentionPeriods(database, clock.now())) {
       const deleted = await database.transaction(async (tx) => {
-        // Calls need this lock to add a turn. So a concurrent turn either updates last_turn_at before we look, or finds
-        // that the conversation is gone and opens a new one.
+        // We need this lock for two reasons.
         //
-        // The lock also keeps out erasures. An erasure deletes in batches until it finds an empty one, so it would stop
-        // too early if we deleted the rows of a batch first.
+        // Calls take it when they add messages to a conversation. So a call either updates last_turn_at before we look,
+        // or finds that the conversation is gone and opens a new one.
+        //
+        // Erasures take it too. An erasure deletes rows in batches until it finds no more, so it would stop too early
+        // if we deleted all rows of a batch before it could.
         await lockConversations(tx, period.projectId);
         return deleteBatch(tx, period);
       });

@@ -9,8 +9,8 @@ import { bySubject, ofSubject, subjectTables } from './subject-tables.ts';
 const byProfile = `kind = 'profile' and coalesce(subject, '') = $2::text`;
 
 /**
- * Tables with a subject column. Rows of all other tables belong to a conversation or to a call, and calls only contain
- * a hash of the subject.
+ * We only have to search tables with a subject column. Rows of all other tables belong to a conversation or to a call,
+ * and calls only contain a hash of the subject.
  */
 const tables = subjectTables.filter(({ where }) => where === ofSubject);
 

@@ -18,23 +18,25 @@ export interface SubjectTable {
    */
   readonly key: string;
   /**
-   * A condition that uses both of its parameters. $1 is the project (uuid). $2 is the subject for `bySubject`, or the
-   * subject's SHA-256 (bytea) if `bySha256` is set.
+   * Returns the SQL condition for rows of the subject. `condition` compares the subject, e.g. `bySubject`. The result
+   * has to use both of its parameters: $1 is the project (uuid), and $2 is the subject, or its SHA-256 (bytea) for
+   * `bySubjectSha256` or if `bySha256` is set.
    */
   readonly where: (condition: string) => string;
   readonly bySha256?: true;
-  /** The SET clause, for tables in which we update rows instead of deleting them. */
+  /** The SET clause, if rows of this table are updated instead of deleted. */
   readonly set?: string;
   readonly count?: ErasedCount;
   /**
-   * When a row was created, according to the database's clock or whatever clock the tombstone is compared with. The
-   * final check fails if it finds a row that's older than the tombstone. Not needed if the rows are deleted together
-   * with those of another table.
+   * SQL for when a row was created, by the database's clock or whichever clock the tombstone is compared with. The
+   * final check fails if it finds a row that's older than the tombstone. Tables whose rows are deleted together with
+   * those of another table don't need this.
    */
   readonly since?: string;
   /**
-   * True if a subject can have only one row in this table. The final check can then simply compare hashes. For all
-   * other tables, it first looks up the subject in the index on project and subject.
+   * True if a subject can have only one row in this table. The final check of an erasure only knows the subject's hash.
+   * In such a table, it can compare this hash with that of every row. In all other tables, it first uses the index on
+   * project and subject to find out which subject has this hash.
    */
   readonly oneRowPerSubject?: true;
 }
@@ -49,8 +51,8 @@ export const bySubjectSha256 = `sha256(convert_to(subject, 'UTF8')) = $2::bytea`
 export const ofSubject = (condition: string): string => `project_id = $1::uuid and ${condition}`;
 
 export const subjectTables: readonly SubjectTable[] = [
-  // Only the final check uses this entry. `erase.ts` deletes the texts and their parts before it goes through this
-  // list.
+  // We only need this entry for the final check. `erase.ts` deletes the texts of calls and their parts before it goes
+  // through this list.
   { table: 'call_texts', key: 'call_id', where: ofSubject, since: 'created_at' },
   {
     table: 'outbox',
@@ -77,8 +79,8 @@ export const subjectTables: readonly SubjectTable[] = [
     where: (condition) => `conversation_id in (select id from conversations where ${ofSubject(condition)})`,
   },
   { table: 'conversations', key: 'id', where: ofSubject, count: 'episodes', since: 'started_at' },
-  // Keep this after the conversations. A batch that starts also locks conversations first, so another order could
-  // deadlock.
+  // Keep this after the conversations. When a batch starts, it also locks conversations first, so a different order
+  // could result in a deadlock.
   {
     table: 'memory_batch_groups',
     key: 'batch_id, position',

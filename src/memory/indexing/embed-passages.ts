@@ -72,8 +72,8 @@ export function createPassageEmbedder({ database, clock, getModel, embed, isText
   };
 
   /**
-   * Finds passages without a vector of the current model. We read the index range before the model and the one after
-   * it. That way PostgreSQL skips all rows that already have it.
+   * Finds passages without a vector of the current model. Comparing with `<` and `>` instead of `<>` lets PostgreSQL
+   * use the index, so that it skips all rows that already have such a vector.
    */
   function findPending(projectId: string, model: string): Promise<PendingPassage[]> {
     return database.query<PendingPassage>(
@@ -135,8 +135,8 @@ export function createPassageEmbedder({ database, clock, getModel, embed, isText
       );
       return model === null ? 'no_route' : undefined;
     });
-    // Somebody may have added a route since we read `model`. That didn't start a run, because this one was still
-    // active, so we have to do it.
+    // A route may have been added since we read `model`. No run was started for it, because this one was still active,
+    // so we have to start one now.
     if (end === 'no_route' && (await getModel(projectId)) !== null)
       await database.transaction((tx) => requestEmbedding(tx, projectId, { force: true }));
     if (end !== 'more') await refreshWordStatistics(database, projectId, clock.now());

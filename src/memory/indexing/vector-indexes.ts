@@ -66,9 +66,12 @@ interface LargeProject {
 interface NeededIndex extends LargeProject {
   /** At most 63 characters, because PostgreSQL truncates longer names. */
   readonly name: string;
-  /** The column with the owner's id, i.e. the memory's or the conversation's. */
+  /** The column that says which memory or conversation a passage belongs to. */
   readonly owner: string;
-  /** A WITH clause. Change the index name together with this clause, so that the cleanup replaces existing indexes. */
+  /**
+   * The WITH clause of the index. If you change it, change the index name too. Otherwise the cleanup won't replace
+   * existing indexes.
+   */
   readonly options: string;
 }
 
@@ -79,7 +82,7 @@ async function findNeededIndexes(database: Database, minVectors: number): Promis
     name: `${namePrefix}${letter}_${project.dims}_${project.projectId.replaceAll('-', '')}`,
   });
   return projects.flatMap((project) => [
-    // Earlier versions built this index with other options and the letter `i`.
+    // Don't use the letter `i` here. Earlier versions used it for this index, which had other options then.
     ofOwner(project, 'm', 'item_id', `with (ef_construction = ${efConstructionOfMemories})`),
     ofOwner(project, 'c', 'conversation_id', ''),
   ]);

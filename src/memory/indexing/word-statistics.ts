@@ -10,8 +10,8 @@ import { sampleWords } from '../records/word-sample.ts';
 
 const minPassages = 1_000;
 /**
- * The minimum interval between two refreshes. It's less than a day, so that it's always over when the daily cleanup
- * runs again.
+ * The minimum interval between two refreshes. It's shorter than a day, so that the statistics are always due again when
+ * the next daily cleanup runs.
  */
 const minIntervalMs = 20 * 3_600_000;
 
@@ -40,8 +40,8 @@ export async function refreshWordStatistics(database: Database, projectId: strin
 }
 
 /**
- * Refreshes the statistics of every project that's due. This also reaches projects that never embed anything new and
- * therefore don't trigger a refresh themselves. A single call does everything, so it always returns 0.
+ * Refreshes the statistics of every project that's due. Projects that never embed anything new don't trigger a refresh
+ * themselves, so the daily cleanup does it. Always returns 0, which means that there's nothing left to do.
  */
 export async function refreshAllWordStatistics(database: Database, clock: Clock, signal: AbortSignal): Promise<number> {
   const rows = await database.query<{ projectId: string }>(`select project_id as "projectId" from memory_embeddings order by project_id`);

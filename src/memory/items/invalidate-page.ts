@@ -12,7 +12,7 @@ const rebuildDelayMs = 30_000;
 
 interface PageScope {
   readonly projectId: string;
-  /** Null for the page of the whole project. */
+  /** The end user whose profile page it is. Null for the knowledge page of the whole project. */
   readonly subject: string | null;
 }
 
@@ -21,7 +21,7 @@ export async function invalidatePage(tx: Queries, scope: PageScope, clock: Clock
     `delete from memory_pages where project_id = $1::uuid and subject is not distinct from $2::text returning 1`,
     [scope.projectId, scope.subject],
   );
-  // Without a page, there's nothing to rebuild. It hasn't been published yet, or a rebuild is already scheduled.
+  // If there's no page, it either hasn't been published yet or is already scheduled to be rebuilt.
   if (deleted.length > 0) await schedulePageRebuild(tx, scope, clock);
 }
 

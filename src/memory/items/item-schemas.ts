@@ -34,8 +34,8 @@ export const itemText = visibleText
   });
 
 /**
- * The text of a memory after masking. It can be up to three times as long as an input, because a mask may be longer
- * than the credential that it replaces.
+ * The text of a memory in which credentials have been masked. It can be up to three times as long as the text that we
+ * accept in a request, because a mask may be longer than the credential that it replaces.
  */
 export const storedItemText = visibleText.refine((stored) => hasAtMost(stored, 3 * maxTextLength), 'is too long');
 

@@ -204,7 +204,7 @@ interface LiveUpdate {
   readonly projectId: string;
   readonly id: string;
   readonly set: string;
-  /** The values for $4, $5 and so on. `set` refers to them. */
+  /** Parameters for `set`, which refers to them as $4, $5 and so on. */
   readonly values?: readonly unknown[];
 }
 

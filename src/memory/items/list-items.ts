@@ -32,7 +32,7 @@ const stateSql: Readonly<Record<ItemStateFilter, string>> = {
   all: 'true',
 };
 
-/** These have to agree with `stateSql`. */
+/** Does the same checks as `stateSql`, for memories that have already been loaded. Keep the two in line. */
 const stateChecks: Readonly<Record<ItemStateFilter, (item: Item) => boolean>> = {
   live: ({ state }) => state === 'live',
   left_out: ({ state, inRecall }) => state === 'live' && !inRecall,

@@ -23,8 +23,9 @@ export interface RecalledRating {
   readonly id: string;
   readonly rating: Rating;
   /**
-   * Ratings of other memories that the same call recalled. Memories that were closed in the meantime are skipped. If a
-   * memory occurs more than once, its last rating counts, except that nothing overrides `rating` for the memory `id`.
+   * Ratings of other memories that were recalled for the same call. We skip memories that have been closed in the
+   * meantime. If a memory is listed more than once, its last rating counts. The memory `id` always gets `rating`, even
+   * if it's listed here too.
    */
   readonly others: readonly Vote[];
 }

@@ -57,7 +57,7 @@ export interface BatchWithGroups extends Batch {
   readonly groups: readonly BatchGroup[];
 }
 
-/** Only these states occur in the table. The others are stored as `running`. */
+/** The table only contains these states and `running`. All other states are stored as `running`. */
 const isStored = (state: BatchState): boolean => state === 'done' || state === 'failed' || state === 'stopped';
 
 const stoppedByOperator = { error: 'stopped_by_operator', errorMessage: 'stopped by an operator' } as const;
@@ -125,8 +125,8 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
      */
     async stop(projectId: string | null, id: string): Promise<BatchWithGroups> {
       await database.transaction(async (tx) => {
-        // Clear the run id if the batch still has a run. Otherwise that run would look as if somebody had reset it
-        // after the stop, and would reopen the batch.
+        // If the batch still has a run, clear the run id. Otherwise `reopenAfterReset` would take that run for a new
+        // one that exists because an operator has reset the old one, and would reopen the batch.
         const [stopped] = await tx.query<BatchKey & { hasRun: boolean }>(
           `update memory_batches batch
               set state = 'stopped', run_id = case state when 'running' then null else run_id end, finished_at = now()
@@ -188,8 +188,8 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
     return rows.map(({ projectId, isPending, ...row }) => {
       const workflowId = batchWorkflowId({ id: row.id, projectId });
       const runUrl = runsUrl === null ? null : `${runsUrl}/${encodeURIComponent(workflowId)}`;
-      // If the run itself gave up the batch, each failed group has its own error and none is pending. So we only report
-      // a failed run if a group is still pending.
+      // If a run gives up on a batch, it leaves no group pending and each failed group has its own error. So if a group
+      // is still pending, the run itself must have failed.
       const end = row.state === 'stopped' ? stoppedByOperator : row.state === 'failed' && isPending ? runFailed : {};
       return { ...row, ...end, workflowId, runUrl };
     });

@@ -18,7 +18,7 @@ import type { GroupMessage, RecalledTexts } from './group-messages.ts';
 
 export interface StructuredPrompt {
   readonly system: string;
-  /** The input, as JSON so that the model is less likely to take it for instructions. */
+  /** The input for the model. We send it as JSON, so that the model is less likely to take it for instructions. */
   readonly text: string;
   readonly schema: { readonly name: string; readonly schema: Readonly<Record<string, unknown>> };
 }

@@ -39,10 +39,10 @@ export interface Group extends GroupKey {
 }
 
 /**
- * Why an attempt failed.
+ * Why an attempt to process a group failed.
  *
- * - `unusable`: We couldn't use the response, or the request was rejected. If this keeps happening, we only retry the
- *   group once a day, and no longer let it hold up the next batch.
+ * - `unusable`: We couldn't use the response, or the request was rejected. If this keeps happening, retries slow down
+ *   to one a day, and the next batch no longer waits for this one.
  * - `blocked`: We didn't make an attempt, because the project's settings don't allow it.
  */
 export interface GroupFailure {
@@ -156,8 +156,8 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
      * Records a failed attempt and returns when to try again. `callId` is the call that failed, or null if we didn't
      * make one.
      *
-     * The group may have been settled, or its batch closed, while we were waiting for the call. In that case we only
-     * record that the call has ended, so that a replay doesn't wait for it.
+     * By the time the call fails, the group may have been settled or its batch closed. Then we only record that the
+     * call has ended, because a replay would otherwise wait for it.
      */
     fail: ({ batchId, position, projectId }: Group, failure: GroupFailure, callId: string | null = null) =>
       database.transaction(async (tx): Promise<GroupStepResult> => {

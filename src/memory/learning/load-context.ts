@@ -1,6 +1,6 @@
 /**
- * Loads memories and facts that may be related to the new memories of a batch. They belong either to one end user or to
- * the whole project.
+ * Loads existing memories and facts that may be related to what a batch has just learned. If the group has an end user,
+ * we only load what belongs to that end user, and otherwise what belongs to the whole project.
  */
 import type { Database } from '../../db/database.ts';
 import { inRecallSql } from '../records/item-record.ts';

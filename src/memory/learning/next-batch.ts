@@ -10,10 +10,11 @@ import { isFailingSql } from './replay.ts';
 export type NextBatch =
   | { readonly kind: 'none' }
   | { readonly kind: 'off'; readonly messages: number }
-  /** The batch can't start until the running batch ends, or until fewer batches are failing. */
+  /** The batch has to wait, because another one is still running or because too many batches are failing. */
   | { readonly kind: 'after_running'; readonly messages: number }
   /**
-   * The batch starts after `waitMs`, or earlier if `batchOf` messages are waiting. It can start now if `waitMs` is 0.
+   * The batch starts as soon as `batchOf` messages are waiting, and after `waitMs` at the latest. It can start now if
+   * `waitMs` is 0.
    */
   | { readonly kind: 'due'; readonly messages: number; readonly batchOf: number; readonly waitMs: number };
 

@@ -45,9 +45,11 @@ interface OpenGroup {
 }
 
 /**
- * Distributes the waiting messages to the groups of a batch. `sizes` has to be in reading order. Unless `allowMultiple`
- * is set, a subject gets only one group. If a message doesn't fit, it waits for another batch, and so do all later
- * messages of its conversation. `ends` tells how far we got in each conversation.
+ * Distributes the waiting messages to the groups of a batch. `sizes` has to be in reading order. If `allowMultiple` is
+ * false, each subject gets only one group.
+ *
+ * A message that doesn't fit waits for another batch, together with all later messages of its conversation. `ends`
+ * contains the position at which each conversation has to continue.
  */
 export function planGroups(
   sizes: readonly MessageSize[],

@@ -1,7 +1,7 @@
 /**
- * Replays failed and stopped batches. An operator can request that through the API, or by resetting the run of a batch.
- * The signal `replay` only replays failed batches. We lock the row of a batch before we replay it, so two concurrent
- * replays count as one.
+ * Replays failed and stopped batches. An operator can ask for this through the API or by resetting the batch's run in
+ * Temporal. The signal `replay` only replays failed batches. Replaying a batch locks its row first, so two replays at
+ * the same time count as one.
  */
 import { maxUnusableResponses } from '../../../workflows/contract.ts';
 import type { Clock } from '../../core/time.ts';
@@ -32,11 +32,11 @@ export async function replayBatch(tx: Queries, batch: BatchKey): Promise<void> {
 }
 
 /**
- * Reopens a failed or stopped batch if it was closed by a different run, because that means that this run is a reset of
- * the other one. Returns true if it was reopened.
+ * Reopens a failed or stopped batch if it was closed by a run other than this one. That means that somebody has reset
+ * the run that closed it, and this is the new run. Returns true if the batch was reopened.
  *
- * If the row has no run id, the batch stays closed. Either a worker of an older version closed it, maybe for this very
- * run, or an operator stopped it and its run hasn't ended yet.
+ * The batch stays closed if its row has no run id. In that case it was either closed by a worker of an older version,
+ * maybe for this very run, or stopped by an operator while its run hasn't ended yet.
  */
 export async function reopenAfterReset(tx: Queries, { batchId, runId }: BatchRun): Promise<boolean> {
   const [closed] = await tx.query(
@@ -72,8 +72,8 @@ export function replayProject(database: Database, projectId: string, state: Ende
 }
 
 /**
- * Returns the runs whose batch is still open. A run that has already closed its batch is left out, because the batch
- * can only be open if somebody reopened it. A `runId` of null matches any run.
+ * Returns those of the runs whose batch is still open. A run that has closed its batch before isn't returned, because
+ * somebody must have reopened the batch since then. If a `runId` is null, we only check whether its batch is open.
  */
 export function findOpenBatches(
   database: Database,
@@ -95,11 +95,11 @@ export interface EndedRun extends BatchRun {
 }
 
 /**
- * Closes a batch whose run has ended although the batch is still marked as running. After that, only a replay can start
- * it again. Returns null if there was nothing to close.
+ * Closes a batch that's still marked as running although its run has ended. After that, only a replay can start it
+ * again. Returns null if there was nothing to close.
  *
- * We don't touch the batch if somebody is replaying it, i.e. if a replay is in the outbox, or if this run has already
- * closed the batch once.
+ * We don't touch the batch while somebody is replaying it. That's the case if a replay is waiting in the outbox, or if
+ * the batch is open again after this run has closed it.
  */
 export function closeEndedBatch(
   { database, clock }: { database: Database; clock: Clock },

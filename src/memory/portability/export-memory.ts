@@ -27,8 +27,11 @@ export type ExportMemory = (request: ExportRequest) => AsyncGenerator<string, Ex
 export type ExportCounts = Readonly<Partial<Record<RecordType, number>>>;
 
 /**
- * Yields the lines in pieces. The last line contains the number of records, which is also the return value. Throws
- * `budget_unavailable` if another export of the project is running, because each of them keeps a page in memory.
+ * Creates a function that yields an export as chunks of text. The last line says how many records there are of each
+ * type, and the generator returns the same numbers.
+ *
+ * Throws `budget_unavailable` if another export of the project is running, because each export keeps a page of records
+ * in memory.
  */
 export function createExportMemory({ database }: { readonly database: Database }): ExportMemory {
   const running = new Set<string>();
@@ -105,7 +108,7 @@ async function* readRecords(scope: Scope): AsyncGenerator<Page, void> {
   if (scope.subject !== null) yield* readPrompts(scope, scope.subject);
 }
 
-/** Reads page by page, until a page isn't full. `read` gets the position after which to continue. */
+/** Reads pages until one isn't full. `read` returns the page after the given position. */
 async function* readInPages<Position, Row>(
   first: Position,
   read: (after: Position) => Promise<readonly Row[]>,
@@ -120,7 +123,7 @@ async function* readInPages<Position, Row>(
   }
 }
 
-/** Each query gets the last id of the previous page as a parameter. */
+/** Runs a query once for each page. The id of the last row on the previous page is one of its parameters. */
 async function* readById({ queries, projectId, subject, exportedAt }: Scope, text: string): AsyncGenerator<Page, void> {
   const read = (after: string) =>
     queries.query<ExportedRecord & { readonly key: string }>(text, [projectId, subject, exportedAt, after, pageSize]);

@@ -86,9 +86,10 @@ export async function requireMemory(queries: Queries, projectId: string): Promis
 }
 
 /**
- * Runs `work` under the project's shared lock. Records of a subject that was erased after they were written are
- * refused, unless the caller wants to restore them. If the subject is erased during the import, they're refused in any
- * case. Throws `memory_off`.
+ * Runs `work`, which imports a batch of records, while holding the project's shared lock. Throws `memory_off`.
+ *
+ * Records of an erased subject are refused if they were written before the erasure, unless the caller wants to restore
+ * them. If the erasure happens during the import, they can't be restored and are always refused.
  */
 export async function runBatch(options: BatchOptions, work: (batch: ImportBatch) => Promise<void>): Promise<void> {
   const { tx, projectId, subjects, startedAt, exportedAt, restoreErased, writes } = options;
@@ -106,8 +107,9 @@ export async function runBatch(options: BatchOptions, work: (batch: ImportBatch)
       if (created.getTime() > startedAt.getTime() + maxFutureMs) return 'its time is in the future';
       const erasedAt = subject === null ? undefined : erasures.get(subject);
       if (subject === null || !erasedAt) return null;
-      // Times in the file come from other clocks. So even if an erasure happens during the import, its time may be
-      // earlier than that of the file.
+      // The times in the file come from other clocks, which may be ahead of ours. So even if a subject is erased during
+      // the import, the time of the erasure can be earlier than that of the file. That's why we also compare it with
+      // the start of the import.
       if (erasedAt >= startedAt || (!restoreErased && erasedAt >= (exportedAt ?? created))) return 'the subject was erased';
       if (created <= erasedAt) restored.add(subject);
       return null;
@@ -154,7 +156,10 @@ function deriveId(projectId: string, id: string): string {
 
 type IdTable = 'conversations' | 'memory_items' | 'memory_facts' | 'memory_entities';
 
-/** Looks up ids of the file in a table. `toIds` returns the ids in a record that refer to this table. */
+/**
+ * Finds the rows of a table to which ids in the file refer. `toIds` returns the ids in a record that refer to this
+ * table.
+ */
 export async function mapIds<Row>(
   { tx, projectId, keepsIds }: ImportBatch,
   table: IdTable,

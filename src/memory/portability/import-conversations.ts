@@ -20,7 +20,7 @@ import { triggerLearning } from '../triggers/learning-triggers.ts';
 import type { RecordOf } from './format.ts';
 import { type ImportBatch, mapIds } from './import-batch.ts';
 
-/** A conversation whose last message hasn't been read yet. */
+/** A conversation in the file. It's open until we've read its last message. */
 export interface OpenConversation {
   readonly record: RecordOf<'conversation'>;
   /** Null until the first batch of the conversation is imported. */
@@ -149,11 +149,11 @@ async function store(batch: ImportBatch, appended: readonly AppendedPart[]): Pro
 }
 
 /**
- * Imported messages need prompts that refer to them. Messages are deleted together with the last prompt that refers to
+ * Stores prompts that refer to the imported messages. Messages are deleted together with the last prompt that refers to
  * them, so without any prompt they would stay forever.
  *
- * Each response gets the prompt of its call, and the end of each chain gets a prompt with a new id. We keep prompts
- * that are still stored.
+ * We store a prompt for each response, with the id of its call, and one with a new id for the end of each chain.
+ * Prompts that are already stored don't change.
  */
 async function storePrompts(tx: Queries, appended: readonly AppendedPart[]): Promise<void> {
   const callIds = appended.flatMap(({ conversation }) => conversation.added.flatMap(({ callId }) => callId ?? []));

@@ -38,8 +38,8 @@ export interface ImportReport extends Pick<Tally, 'counts' | 'refusals'> {
 export type ImportMemory = ReturnType<typeof createImportMemory>;
 
 /**
- * Limits the records and characters in a batch, with characters counted as they are in the file. From a conversation we
- * only store 400 passages per batch (`records/passages.ts`), so with more text we'd lose some.
+ * Limits the number of records in a batch, and of characters as they are in the file. If a batch had more text, we'd
+ * lose some of it, because we store only 400 passages per conversation and batch (`records/passages.ts`).
  */
 const maxRecords = 500;
 const maxCharacters = 200_000;
@@ -50,7 +50,7 @@ export function createImportMemory({ database, clock }: { readonly database: Dat
     const { format, projectId, chunks, dryRun, restoreErased, tally = createTally() } = request;
     const startedAt = await begin(database, projectId);
     const store = async ({ work, ...options }: StoreOptions): Promise<void> => {
-      // Each batch counts in a tally of its own, which is thrown away if its transaction fails.
+      // Each batch has its own tally, so that we can throw it away if the transaction fails.
       const ofBatch = createTally();
       const ofImport = { projectId, clock, writes: !dryRun, startedAt, restoreErased, tally: ofBatch };
       await database.transaction((tx) => runBatch({ ...ofImport, ...options, tx }, work));
@@ -77,7 +77,7 @@ interface StoreOptions extends Pick<BatchOptions, 'keepsIds' | 'exportedAt' | 's
   readonly work: (batch: ImportBatch) => Promise<void>;
 }
 
-/** Throws if memory is off. Returns the database's time. */
+/** Throws `memory_off` if memory is off. Returns the time when the import starts, by the database's clock. */
 async function begin(database: Database, projectId: string): Promise<Date> {
   await requireMemory(database, projectId);
   const [row] = await database.query<{ now: Date }>('select clock_timestamp() as now');

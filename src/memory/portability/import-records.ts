@@ -14,7 +14,7 @@ export function subjectOf({ record, open }: ExportedLine): string | null {
 
 /** Creates a function that imports a file. Call it for each batch, in the order of the file. */
 export function createRecordImport() {
-  /** The last conversation of the previous batch, because the next batch may contain more of its messages. */
+  /** The conversation in which the previous batch ended. The next batch may contain more of its messages. */
   let open: OpenConversation | null = null;
 
   return async (batch: ImportBatch, lines: readonly ExportedLine[]): Promise<void> => {

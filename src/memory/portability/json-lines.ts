@@ -2,7 +2,7 @@
 import { parseJsonOrThrow } from '../../core/json/parse.ts';
 import { takeTurn } from '../../core/turns.ts';
 
-/** The length of a piece in characters. Writing a piece of this size takes about a millisecond. */
+/** We write lines in pieces of about this many characters. A piece takes about a millisecond. */
 const pieceLength = 256 * 1_024;
 
 /**

@@ -12,7 +12,7 @@ export interface ExportedLine {
   /** The number of characters that the line has in the file. */
   readonly length: number;
   readonly record: z.output<typeof line>;
-  /** The conversation of a conversation or message record, and null for all other records. */
+  /** The conversation to which this record belongs, if it's a conversation or a message. Null for all other records. */
   readonly open: OpenConversation | null;
 }
 

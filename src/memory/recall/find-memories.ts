@@ -108,13 +108,14 @@ const minCandidates = 20;
 const shortMemoryTokens = 25;
 const maxCandidates = 150;
 /**
- * The number of memories that we send to the reranking model. Without a budget we'd otherwise look at fewer, but the
- * model may move up memories that the search ranks low.
+ * How many memories we send to the reranking model. Without a token budget, that's more than we'd otherwise search for,
+ * because the model may move up memories that the search has ranked low.
  */
 export const maxRerankedCandidates = 30;
 /**
- * When the text search starts, as a fraction of the deadline. Embedding a query locally takes about a tenth of the
- * shorter delay.
+ * When to start a search by text, in case the search by vector takes too long. It's a share of the deadline, and
+ * depends on whether we already have the query's vector. Embedding a query locally takes about a tenth of
+ * `withoutVector`.
  */
 const textSearchDelay = { withoutVector: 0.25, withVector: 0.5 };
 /**

@@ -11,16 +11,19 @@ export type RecalledMemory = Pick<Item, 'id' | 'text' | 'origin' | 'subject' | '
 
 export interface RecallLimits {
   readonly maxMemories: number;
-  /** The maximum size of all lines together, as measured by `sizeOf`. */
+  /** The maximum size of all lines together. `sizeOf` returns the size of a single line. */
   readonly maxSize: number;
   readonly sizeOf: (line: string) => number;
 }
 
 /** An estimate of how many bytes a token has. We use the same estimate everywhere. */
 const bytesPerToken = 4;
-/** The limits for projects without a token budget. `maxSize` is in characters here. */
+/** The limits if the project has no token budget. Sizes are in characters then, and in bytes otherwise. */
 const defaultLimits: RecallLimits = { maxMemories: 10, maxSize: 4_000, sizeOf: (line) => line.length };
-/** Even a large budget can't insert more memories than this. */
+/**
+ * The maximum number of memories in a block if the project has a token budget. It applies no matter how large the
+ * budget is.
+ */
 const maxMemoriesInBudget = 100;
 
 /**
@@ -34,7 +37,10 @@ export function toRecallLimits(budgetTokens: number | null): RecallLimits {
   return { maxMemories: maxMemoriesInBudget, maxSize, sizeOf: (line) => Buffer.byteLength(line) + 1 };
 }
 
-/** We don't mention conversations, because nearly all recalled memories come from there. */
+/**
+ * How a line says where its memory comes from. Nearly all recalled memories come from conversations, so we don't
+ * mention that.
+ */
 const origins = { agent: ', saved by an application', observed: '', person: ', written by a person' } as const;
 /**
  * We truncate longer texts. When we tried lengths from 300 to 1,000 characters, none of them got more of the evidence
@@ -111,7 +117,10 @@ function isNewerVersion({ memory, terms }: Line, older: Line): boolean {
   return memory.createdAt > older.memory.createdAt && terms.symmetricDifference(older.terms).size > 0;
 }
 
-/** The lookahead spares the two joiners, because some scripts need them inside words. */
+/**
+ * Matches all invisible characters except for the zero-width joiner and non-joiner, which some scripts need inside
+ * words.
+ */
 const invisibleCharacters = /(?![\u200c\u200d])\p{Default_Ignorable_Code_Point}/gu;
 
 /**
@@ -144,7 +153,8 @@ const roundingError = 1e-9;
  * pairs, so we stop as soon as too many words differ, which for most pairs is after the second word.
  */
 function isNearDuplicate(terms: ReadonlySet<string>, other: ReadonlySet<string>): boolean {
-  // Texts with a and b words that share s of them are near-duplicates if s / (a + b - s) >= 0.9. Solved for s.
+  // Texts with a and b words that have s words in common are near-duplicates if s / (a + b - s) >= 0.9, i.e. if s >=
+  // 0.9 * (a + b) / 1.9.
   const minShared = (0.9 * (terms.size + other.size)) / 1.9 - roundingError;
   let missesLeft = Math.floor(terms.size - minShared);
   if (missesLeft < 0 || other.size < minShared) return false;

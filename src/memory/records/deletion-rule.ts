@@ -19,9 +19,11 @@ export function deletesMore(next: DeletionRule, rule: DeletionRule): boolean {
 }
 
 /**
- * SQL condition on a row `conversation` that memory has finished with, i.e. none of its messages is waiting for a batch
- * or belongs to a batch that's still running. It doesn't matter whether memory is on. `unlearned` is a boolean SQL
- * expression that makes the condition true for every conversation.
+ * SQL condition on a row `conversation`. It's true if memory has finished with the conversation, i.e. if none of its
+ * messages is waiting for a batch or belongs to a batch that's still running. It doesn't matter whether memory is
+ * turned on.
+ *
+ * `unlearned` is a boolean SQL expression. If it's true, the condition is true for all conversations.
  */
 export function isDueSql(unlearned: string): string {
   return `(
@@ -40,8 +42,8 @@ export interface RetentionPreview {
   /** How many closed memories the next daily cleanup would delete, up to `maxPreviewed`. */
   readonly closedItems: number;
   /**
-   * The last turn of the conversation that has been idle for the longest time. That conversation would be deleted
-   * `days` later. Null if there are no conversations.
+   * The time of the last turn in the conversation that has been idle for the longest time. This conversation would be
+   * the first to be deleted, `days` after its last turn. Null if there are no conversations.
    */
   readonly oldestTurn: Date | null;
 }

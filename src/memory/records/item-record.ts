@@ -3,7 +3,10 @@ export const learningAuthor = 'gateway-memory';
 export const itemKinds = ['fact', 'preference', 'decision', 'event', 'procedure'] as const;
 export type ItemKind = (typeof itemKinds)[number];
 
-/** An application with a key (`agent`), the memory worker (`observed`), or a person. */
+/**
+ * Who has written a memory: an application with a key (`agent`), the memory worker that learns from conversations
+ * (`observed`), or a person.
+ */
 export type ItemOrigin = 'agent' | 'observed' | 'person';
 
 export interface Item {

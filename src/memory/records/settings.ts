@@ -92,7 +92,7 @@ export type MemorySettings = Readonly<z.output<typeof storedSchema>>;
 const pendingSchema = z.object({
   delete_conversations_after_days: z.int(),
   delete_unlearned: z.boolean(),
-  /** In RFC 3339. The first daily cleanup after this time puts the rule into force. */
+  /** The rule takes effect with the first daily cleanup after this time (in RFC 3339). */
   effective_at: z.string(),
   /**
    * How many conversations the cleanup would have deleted when the change was requested, counted up to `maxPreviewed`.
@@ -250,8 +250,8 @@ export function parseMemorySettingsChange(input: unknown): (current: ShownMemory
   return (current) => {
     const next = storedSchema.parse({ ...current, ...change });
     const isRead = pendingGiven !== undefined && pendingGiven !== null && isSameRule(next, current);
-    // If the change doesn't set a field, keep its pending value. If there's no pending change, or this one cancels it,
-    // keep the current value.
+    // For fields that aren't in the change, use the pending rule. If nothing is pending, or if the change cancels the
+    // pending rule, use the current one.
     const base = toRule(pendingGiven === null ? current : (current.pending_deletion ?? current));
     const { delete_conversations_after_days: daysGiven = base.delete_conversations_after_days, delete_unlearned: unlearnedGiven } = change;
     const days = isRead ? base.delete_conversations_after_days : daysGiven;
@@ -259,7 +259,8 @@ export function parseMemorySettingsChange(input: unknown): (current: ShownMemory
     const wanted = { delete_conversations_after_days: days, delete_unlearned: unlearned };
     const stricter = days !== null && deletesMore(wanted, current) ? { ...wanted, delete_conversations_after_days: days } : null;
     const settings = { ...next, ...(stricter ? toRule(current) : wanted) };
-    // A conversation has to live long enough for a batch to learn from it.
+    // Batches have to start at shorter intervals than the deletion period, so that a conversation isn't deleted before
+    // a batch can learn from it.
     for (const period of [days, settings.delete_conversations_after_days])
       if (period !== null && next.at_least_every_minutes >= period * minutesPerDay)
         throw gatewayError('bad_request', {

@@ -26,14 +26,15 @@ function nextSubject(comparison: '>' | '>=', start: string): string {
 }
 
 /**
- * Most collations only compare case as a tie-breaker, so the subjects with a prefix may have others between them in the
- * index. We keep scanning until we've skipped this many.
+ * How many subjects without the prefix we skip before we give up. In most collations, case only matters as a
+ * tie-breaker, so there may be such subjects between those that have the prefix.
  */
 const maxOthers = 200;
 
 /**
- * Texts that are sorted after all others. The first one is for Unicode collations, the second one for collations that
- * compare bytes, and the rest for collations that know neither of them.
+ * If we append one of these to a prefix, the result is sorted after all subjects with this prefix. The first text is
+ * for Unicode collations, the second one for collations that compare bytes, and the others for collations that know
+ * neither of them.
  */
 const lastTexts = ['\u{ffff}', '\u{10ffff}', '\u9fa0', 'zzzz'];
 
@@ -45,7 +46,10 @@ export interface SubjectPage {
 
 export interface SubjectList {
   readonly subjects: readonly string[];
-  /** Last subject that we compared before giving up. Null if the page is full or the list has ended. */
+  /**
+   * If we gave up before the page was full (see `maxOthers`), this is the last subject that we compared, so that the
+   * caller can continue after it. Otherwise null.
+   */
   readonly stoppedAt: string | null;
 }
 
@@ -77,8 +81,8 @@ export async function listSubjects(queries: Queries, projectId: string, { prefix
 export type SubjectCounts = Awaited<ReturnType<typeof countSubject>>;
 
 /**
- * Counts of closed and pinned memories and of valid facts read at most this many rows, because none of them has an
- * index of its own.
+ * How many rows we read to count closed memories, pinned memories or valid facts. There are no indexes for just these
+ * rows, so we have to read others as well.
  */
 const maxRead = 10_000;
 const maxCounted = 1_000;
@@ -111,7 +115,7 @@ export async function countSubject(queries: Queries, projectId: string, subject:
   const ofRead = (name: string, read: string): BoundedCount => ({ count: numberOf(name), isMore: numberOf(read) >= maxRead });
   return {
     live: ofRead('live', 'live'),
-    /** Live memories that are part of every wake-up. */
+    /** Pinned memories that are live. They're part of every wake-up (`recall/wake-up.ts`). */
     pinned: ofRead('pinned', 'live'),
     closed: ofRead('closed', 'items'),
     facts: ofRead('facts', 'factsRead'),
@@ -150,8 +154,8 @@ export interface SeenTimes {
 }
 
 /**
- * Returns when the subject's first conversation began, and when its latest one had its last turn. The conversation
- * whose last turn is the oldest isn't always the one that began first, so we compare many of them.
+ * Returns when the subject's first conversation began, and when its latest turn was. The conversation that began first
+ * isn't always the one that has been idle for the longest time, so we compare the starts of many.
  */
 export async function readConversationTimes(queries: Queries, projectId: string, subject: string): Promise<SeenTimes | null> {
   const conversations = (order: 'asc' | 'desc'): string =>

@@ -17,7 +17,10 @@
 const maxTerms = 8;
 const maxPassagesPerTerm = 100;
 const maxTextCandidates = 200;
-/** Limits how many of the rarest words in the query are combined into pairs. */
+/**
+ * We also search for passages that contain two rare words. This limits how many of the rarest words we combine into
+ * pairs.
+ */
 const maxPairedTerms = 3;
 /**
  * A word counts as frequent if more passages than this contain it. PostgreSQL reads all of them before it returns the
@@ -41,13 +44,16 @@ export interface CandidateVariant {
    */
   readonly dims: number | null;
   /**
-   * True if $2 is a subject. The search then covers the memories of that subject and the project-wide ones, instead of
-   * the whole project.
+   * True if the search is for a subject, which is $2. It then covers the subject's own memories and the project-wide
+   * ones. Otherwise it covers all memories of the project.
    */
   readonly hasSubject: boolean;
 }
 
-/** Returns two CTEs: `terms` contains the words and their rarity, and `candidates` the passages (id, is_near). */
+/**
+ * Returns CTEs that find the candidates. `terms` contains the words of the query with their rarity. `candidates`
+ * contains the ids of the passages, and `is_near` is true if a passage was found by its vector.
+ */
 export function candidatesSql(variant: CandidateVariant): string {
   const scopes = scopeParts(variant);
   const parts = scopes.map((scope) => `${ownerSql(variant)} and ${kindSql} and ${scope}`);
@@ -65,7 +71,9 @@ function ownerSql({ of }: CandidateVariant): string {
   return `passage.project_id = $1::uuid and passage.${of === 'memories' ? 'item_id' : 'conversation_id'} is not null`;
 }
 
-/** Splits the scope into parts that don't overlap, starting with the subject's own passages. */
+/**
+ * Returns conditions that divide the passages to search into disjoint sets, starting with the subject's own passages.
+ */
 function scopeParts({ hasSubject }: CandidateVariant): readonly string[] {
   return hasSubject ? ['passage.subject = $2::text', 'passage.subject is null'] : ['$2::text is null'];
 }
@@ -135,16 +143,22 @@ function countSql(variant: CandidateVariant): string {
               from memory_embeddings where project_id = $1::uuid) state`;
 }
 
-/** Returns a column of `memory_embeddings` that's a lower bound for the count of `countSql`. */
+/**
+ * Returns the column of `memory_embeddings` that contains a lower bound for the result of `countSql`, from the daily
+ * statistics.
+ */
 function knownSql({ of, hasSubject }: CandidateVariant): string {
   if (hasSubject) return of === 'memories' ? 'shared_memories' : 'shared_passages';
   return of === 'memories' ? 'memories' : 'passages';
 }
 
 /**
- * Selects the newest passages, among which we look for frequent words. These are passages of the subject, and also
- * those of the whole project if the rarer words have found nothing. We apply the limit before the filters. Otherwise
- * PostgreSQL might read the whole project to find a rare kind of memory.
+ * Selects the newest passages, which are the only ones in which we look for frequent words. In a search for a subject,
+ * these are the subject's own passages. We also look at the rest of the project, but only if the rarer words have found
+ * nothing.
+ *
+ * We apply the limit before the filters. Otherwise PostgreSQL might read the whole project to find a rare kind of
+ * memory.
  */
 function recentSql(variant: CandidateVariant): string {
   const isOwner = `passage.${variant.of === 'memories' ? 'item_id' : 'conversation_id'} is not null`;

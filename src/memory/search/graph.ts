@@ -12,7 +12,7 @@ const nameSchema = z
   .nullish()
   .transform((value) => value || null);
 
-/** Ignores unknown fields. An empty name matches everything. */
+/** The body of a request for facts. Unknown fields are ignored, and an empty name matches everything. */
 export const graphQuerySchema = z.preprocess(
   toOptionalBody,
   z.object({
@@ -55,10 +55,10 @@ const joinEntities = (facts: string): string => `
 
 const fromFacts = joinEntities('memory_facts');
 
-/** Selects entities with the name $3, whatever their subject is. */
+/** Selects the entities whose name is $3. They may belong to any subject. */
 const entityIds = `array(select id from memory_entities where project_id = $1::uuid and folded_name = $3::text)`;
 
-/** Takes the result of `toParameters` as $1 to $5. */
+/** The WHERE clause of the search. `toParameters` returns its parameters $1 to $5. */
 const matchesQuery = `
    where fact.project_id = $1::uuid and (fact.valid_to is null or fact.valid_to > now()) and ${inScope('fact.subject', '$2')}
      and ($3::text is null or fact.id in (

@@ -15,7 +15,7 @@ export interface TimeSpan {
 const reportedWithinDays = 7;
 /** A query with more dates than this isn't really asking about a time. */
 const maxTimes = 3;
-/** A date without a year can be from this year or any of the nine before it. */
+/** If a date has no year, it can be from any of the last ten years, including this one. */
 const yearsBack = 10;
 
 const monthNames = 'january february march april may june july august september october november december'.split(' ');
@@ -26,7 +26,8 @@ const day = '(?<day>[0-3]?\\d)(?:st|nd|rd|th)?';
 const before = '(?:in|of|since|until|before|after|during|early|late)';
 
 /**
- * Tried in order. Each expression removes its matches from the text, so that the next ones can't match a part of them.
+ * The expressions are tried in this order. Each one removes its matches from the text, so that the ones after it can't
+ * match a part of them.
  */
 const forms = [
   `${year}-(?<month>\\d\\d)(?:-${day})?`,
@@ -88,7 +89,7 @@ function toCount(name: string): number {
   return lower === 'a' || lower === 'an' ? 1 : /^\d/.test(lower) ? Number(lower) : numerals.indexOf(lower);
 }
 
-/** Returns the number of the month, starting at 0. A name that isn't a month results in a number outside of 0 to 11. */
+/** Returns the month as a number from 0 to 11, or a number outside of this range if there's no such month. */
 function toMonth(name: string): number {
   return /^\d/.test(name) ? Number(name) - 1 : monthNames.findIndex((month) => month.startsWith(name.toLowerCase().slice(0, 3)));
 }

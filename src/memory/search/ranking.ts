@@ -23,8 +23,8 @@ const unembeddedTextWeight = 0.5;
 const stemWeight = 0.85;
 const commonVectorWeight = 0.5;
 /**
- * Texts longer than this many characters get a penalty, which grows by `lengthWeight` each time the length is
- * multiplied by e.
+ * The relevance of a memory that's longer than this many characters is divided by 1 + `lengthWeight` * ln(length /
+ * `shortText`).
  */
 const shortText = 200;
 const lengthWeight = 0.15;
@@ -106,7 +106,10 @@ function similaritySql(of: 'memories' | 'episodes', dims: number | null): string
 /** `<#>` is the negative inner product, so we negate it. */
 const commonSql = `${commonVectorWeight} * common.certainty * -(scored.vector <#> common.vector)`;
 
-/** SQL for the bonus of a text that was written between `start` and `last`, if the query mentions that time. */
+/**
+ * SQL for the bonus that a text gets if it's from a time that the query mentions. The text was written between `start`
+ * and `last`.
+ */
 export function whenNamedSql(start: string, last: string): string {
   return `case when exists (select from unnest($7::timestamptz[], $8::timestamptz[]) as named (since, until)
                              where ${start} < named.until and ${last} >= named.since) then ${timeWeight} else 0 end`;

@@ -57,8 +57,8 @@ export interface MemoryMatch {
     /** How much of the query occurs in the text. Rare words count more. */
     readonly terms: number;
     /**
-     * The bonus for a text from a time that the query mentions. `neighbours` is the bonus for other matches in the same
-     * conversation.
+     * The bonus if the text was written at a time that the query mentions. `neighbours` is the bonus if other texts of
+     * the same conversation match the query too.
      */
     readonly time: number;
     readonly neighbours: number;
@@ -80,8 +80,8 @@ export interface SearchResult {
 
 export function createSearch({ database }: { readonly database: Database }) {
   /**
-   * For each project, the embedding model for which a search has recently checked that the project's vectors are up to
-   * date.
+   * The model that was used the last time a search has checked whether a project's vectors are up to date. As long as
+   * it's in this cache, searches with the same model don't check again.
    */
   const checkedModels = new LRUCache<string, string>({ max: 10_000, ttl: 60_000 });
   const checkModel = async (projectId: string, { model }: TextVector, timeoutMs: number): Promise<void> => {

@@ -58,7 +58,7 @@ export function tokenizeForQuery(text: string): string {
     .join('\n');
 }
 
-/** Joins the tokens of a term while we split the query into terms. No token contains it. */
+/** While we split a query into terms, we put this character between the tokens of a term. Tokens never contain it. */
 const joiner = '+';
 const words = new Intl.Segmenter('en', { granularity: 'word' });
 
@@ -91,8 +91,9 @@ function toLetters(run: string): readonly string[] {
 }
 
 /**
- * Scripts that don't put spaces between words. Korean does, but we include it because its words are inflected, and an
- * ending would hide the stem. That's also why a Korean word already matches if any of its letter pairs does.
+ * Scripts that are written without spaces between words. Korean has spaces, but we include it because its words have
+ * endings, which would keep them from matching their stem. For the same reason, a Korean word already matches if the
+ * text contains any of its letter pairs.
  */
 const unspacedLetters =
   'ー\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Hangul}\\p{Script=Thai}\\p{Script=Lao}\\p{Script=Khmer}\\p{Script=Myanmar}';
@@ -195,8 +196,8 @@ export function hasPlainTokens(tokens: string): boolean {
 }
 
 /**
- * Returns SQL for a tsquery that matches any term or form in the result of `tokenizeForQuery`, no matter which of them
- * belong together. Stop words don't have a stem, and they only count if there's nothing else.
+ * Returns SQL for a tsquery that matches texts with any term or form from the result of `tokenizeForQuery`. It ignores
+ * which forms belong to which term. Stop words (they don't have a stem) are only searched if there are no other words.
  */
 export function anyTermSql(tokens: string): string {
   return `(

@@ -10,15 +10,15 @@
 const formLength = 5;
 /** Forms shorter than this would often be shared by unrelated words. */
 const shortestForm = 4;
-/** Marks a token as a form. Real words rarely end with a digit. */
+/** We append this to a form to tell it apart from a complete word. Words rarely end with a digit. */
 const formMark = '0';
 const isPrefixed = /^[\p{Script=Arabic}\p{Script=Hebrew}]/u;
 /** Matches tokens that consist of letters and marks. Others, such as numbers, don't get forms. */
 const word = /^[\p{L}\p{M}]+$/u;
 
 export function hasForms(text: string): boolean {
-  // In ASCII texts, the number of bytes equals the length. Most texts are ASCII, and this check is much faster than the
-  // regular expression.
+  // Check first if the text is ASCII, i.e. if it has as many bytes as characters. Most texts are, and this check is
+  // much faster than the regular expression.
   return Buffer.byteLength(text) !== text.length && /(?!\p{ASCII})\p{L}/u.test(text);
 }
 

@@ -1,9 +1,10 @@
 /**
- * Starts the workflow `embedMemory`, of which a project has at most one run at a time.
+ * Starts runs of the workflow `embedMemory`. A project has at most one run at a time.
  *
- * Code that writes passages calls `requestEmbedding` in its transaction. We don't need another run if one is active. It
- * only ends if it finds nothing to do while it holds an exclusive lock on the project's row, and writers hold a shared
- * lock on that row until they commit.
+ * Code that writes passages has to call `requestEmbedding` in the same transaction. If a run is already active, it will
+ * also embed these passages, so we don't start another one. It can't miss them: before a run ends, it takes an
+ * exclusive lock on the project's row and looks for passages once more, and writers hold a shared lock on this row
+ * until they commit.
  */
 import type { Database, Queries } from '../../db/database.ts';
 import { enqueue, type OutboxEntry } from '../../db/outbox.ts';
@@ -21,7 +22,8 @@ export async function requestEmbedding(tx: Queries, projectId: string, { force =
       [projectId, force],
     );
     if (started) return enqueue(tx, [toRunEntry(projectId, started.run)]);
-    // With a shared lock, writers can run concurrently, but the run can't end in the meantime.
+    // This lock is shared, so that other writers don't have to wait. But the active run can't end until we've
+    // committed.
     const [row] = await tx.query<{ unnecessary: boolean }>(
       `select active or not (routable or $2::boolean) as unnecessary from memory_embeddings where project_id = $1::uuid for share`,
       [projectId, force],
@@ -37,8 +39,9 @@ function toRunEntry(projectId: string, run: number): OutboxEntry {
 }
 
 /**
- * Enqueues active runs again, in case Temporal has lost its state. Also starts a run for projects that have passages
- * for the current model to embed. We don't start any others, because every process calls this whenever it connects.
+ * Enqueues active runs again, in case Temporal has lost its state. Also starts a run for projects that have passages to
+ * embed, or whose model has changed. Every process calls this whenever it connects, so we don't start runs for any
+ * other projects.
  */
 export async function reenqueueEmbeddings(database: Database, getModel: (projectId: string) => Promise<string | null>): Promise<void> {
   const rows = await database.query<{ projectId: string; run: number; active: boolean; model: string | null; hasPending: boolean }>(
@@ -58,7 +61,7 @@ export async function reenqueueEmbeddings(database: Database, getModel: (project
   }
 }
 
-/** Starts a run if the last one used a different model than a search does now. */
+/** Starts a run if the project's vectors may be from a different model than the one that searches use now. */
 export async function reembedOnModelChange(tx: Queries, projectId: string, model: string): Promise<void> {
   const [stale] = await tx.query(
     `select 1 from memory_embeddings where project_id = $1::uuid and not active and model is distinct from $2::text`,

@@ -19,7 +19,8 @@ export interface CallMetrics {
 }
 
 /**
- * Decides which names may be used as labels. Unknown names are checked each time, because a reload can make them known.
+ * Decides which providers and models have labels of their own. All others are counted as `other`. Unknown names are
+ * checked again each time, because a reload can add them to the configuration.
  */
 export interface KnownNames {
   isProvider(name: string): boolean;
@@ -27,7 +28,7 @@ export interface KnownNames {
   isModel(id: string): boolean;
 }
 
-/** The outcomes of attempts are those of calls, plus one for a 429 from the vendor. */
+/** An attempt can have the same outcomes as a call, and also `rate_limited` for a 429 from the vendor. */
 const attemptOutcomes = [...outcomes, 'rate_limited'] as const;
 type AttemptOutcome = (typeof attemptOutcomes)[number];
 
@@ -61,11 +62,11 @@ const other = 'other';
 export function createCallMetrics({ isProvider, isModel }: KnownNames): CallMetrics {
   const byRoute = new Map<Route, RouteSeries>(routes.map((route) => [route, createRouteSeries()]));
   /**
-   * Series by operation, provider and model. They survive reloads, so there's one for everything that was ever
+   * Time series by operation, provider and model. We keep them after a reload, so they include everything that was ever
    * configured.
    */
   const byOperation = new Map<string, Map<string, Map<string, ModelSeries>>>();
-  /** Series by pool member. Like those by model, they survive reloads. */
+  /** Time series by pool member, which are also kept after a reload. */
   const byMember = new Map<string, MemberSeries>();
   const errors = new Map<ErrorCode, number>();
   let unmetered = 0;
@@ -165,7 +166,7 @@ export function createCallMetrics({ isProvider, isModel }: KnownNames): CallMetr
 
 const errorCodes = Object.keys(errorSpecs) as readonly ErrorCode[];
 
-/** Merges samples with equal labels, which exist e.g. if a model is used for several operations. */
+/** Adds up samples with equal labels. There can be several, e.g. if a model is used for several operations. */
 function sumByLabels(samples: readonly Sample[]): Sample[] {
   const sums = new Map<string, Sample>();
   for (const { value, labels } of samples) {

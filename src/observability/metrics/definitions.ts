@@ -158,7 +158,7 @@ export const metrics = {
     aggregator: 'max',
   }),
 
-  // Read from the database, so all processes report the same values.
+  // The following metrics come from the database, so they don't depend on which process reports them.
   databaseUp: gauge('gateway_database_up', '1 if the metrics that come from the database could be read for this scrape, otherwise 0.', {
     aggregator: 'min',
   }),

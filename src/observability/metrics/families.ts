@@ -7,7 +7,7 @@ import { type MetricDefinition, type MetricKey, metrics } from './definitions.ts
 export interface Sample {
   readonly value: number;
   readonly labels: Readonly<Record<string, string>>;
-  /** Only set for histograms, whose samples have a suffix in their name (`_bucket`, `_sum` or `_count`). */
+  /** Only set for histograms. Their samples have the metric's name with a suffix (`_bucket`, `_sum` or `_count`). */
   readonly metricName?: string;
 }
 
@@ -29,8 +29,8 @@ export interface MetricFamily extends Pick<MetricDefinition, 'name' | 'help' | '
 export const contentType = Registry.PROMETHEUS_CONTENT_TYPE;
 
 /**
- * Combines values from several sources. The result has a family for each metric, even if it has no value. Each metric
- * may only come from one source.
+ * Combines the values of several sources. Returns all metrics, even those that have no values. Two sources mustn't
+ * contain the same metric.
  */
 export function toFamilies(sources: readonly MetricValues[]): MetricFamily[] {
   const all: MetricValues = Object.assign({}, ...sources);

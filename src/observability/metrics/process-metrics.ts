@@ -32,7 +32,7 @@ export function createProcessMetrics(): ProcessMetrics {
         { labels: { quantile: '0.99' }, value: lagSeconds(delays.percentile(99)) },
         { labels: { quantile: '1' }, value: lagSeconds(delays.max) },
       ];
-      // If no timer has fired since the last scrape, there's nothing to report.
+      // If none of the monitor's timers has fired since the last scrape, nothing was measured.
       const eventLoopLag = delays.count === 0 ? [] : lag;
       delays.reset();
       return {

@@ -24,14 +24,14 @@ export function computeCacheKey(projectId: string, { call, candidates, revision 
 }
 
 /**
- * Up to this size, it's faster to join the parts into one buffer and hash that. For more bytes, the copying takes
- * longer than it saves.
+ * Up to this size, it's faster to copy the parameters and the body into one buffer and hash that. For larger bodies,
+ * the copying takes longer than it saves.
  */
 const maxJoinedBytes = 16 * 1_024;
 
 interface KeyParameters extends Pick<Call, 'route' | 'forwardedHeaders'>, Pick<CacheKeyInput, 'candidates' | 'revision'> {
   readonly projectId: string;
-  /** The output limit that we add before we send the body, or null if we leave the body alone. */
+  /** The output limit that we add to the body before we send it, or null if we don't add one. */
   readonly addedLimit: number | null;
 }
 
@@ -56,8 +56,8 @@ function parametersOf(parameters: KeyParameters): Buffer {
 function encodeParameters({ projectId, route, revision, candidates, forwardedHeaders, addedLimit }: KeyParameters): Buffer {
   const { 'idempotency-key': _once, ...headers } = forwardedHeaders;
   const headerList = Object.entries(headers).sort(([a], [b]) => (a < b ? -1 : 1));
-  // Leave out the price, because it doesn't affect what we send.
+  // Leave the price out of the key, because a price change doesn't affect the request that we send.
   const plan = JSON.stringify(candidates.map(({ price: _price, ...candidate }) => candidate));
-  // A line feed can't occur in JSON text, so it separates the parameters from the body.
+  // A line feed can't occur in JSON text, so it safely separates the parameters from the body.
   return Buffer.from(`${JSON.stringify([projectId, route, revision, headerList, addedLimit])}${plan}\n`);
 }

@@ -24,8 +24,8 @@ export interface CachedResponse {
   readonly subjects: readonly string[];
   readonly storedAt: number;
   /**
-   * Set from the project's TTL when the response was stored. Readers also check the current TTL, which may be shorter
-   * by now.
+   * When the response expires according to the project's TTL at the time when it was stored. Readers also check the
+   * current TTL, which may be shorter by now.
    */
   readonly expiresAt: number;
 }

@@ -49,7 +49,7 @@ function findEventEnd(bytes: Buffer, start: number, limit: number): number {
   return bytes.length;
 }
 
-/** An event ends with a blank line. Returns true if the line feed at `at` ends one. */
+/** Returns true if the line feed at `at` ends a blank line, and therefore an event. */
 function endsBlankLine(bytes: Buffer, at: number): boolean {
   return bytes[at - 1] === lineFeed || (bytes[at - 1] === carriageReturn && bytes[at - 2] === lineFeed);
 }

@@ -48,8 +48,8 @@ export interface CacheWriter {
 }
 
 /**
- * `candidates` have to be in the configured order. This way, we find an entry even if the planner has moved an
- * unhealthy vendor to the end.
+ * Pass `candidates` in the configured order and not in the planner's order, which moves unhealthy vendors to the end.
+ * Otherwise the cache key would change with the vendors' health.
  */
 interface LookupRequest extends CacheKeyInput {
   /** The call after recall, so memories may already be part of its body. */
@@ -139,7 +139,7 @@ function otherFormat(format: ResponseFormat): ResponseFormat {
   return format === 'plain' ? 'stream' : 'plain';
 }
 
-/** Returns null if converting the cached response between streamed and plain would lose something. */
+/** Returns null if the response can't be converted between its plain and streamed forms without losing something. */
 function render(
   response: CachedResponse,
   { dialect, storedFormat, format }: { dialect: Dialect; storedFormat: ResponseFormat; format: ResponseFormat },
@@ -160,8 +160,8 @@ function render(
 type Reading = Pick<CacheHit, 'summary' | 'usage'>;
 
 /**
- * Caches the parsed form of each entry that has been served once. `sizeCalculation` has already reserved memory for
- * this.
+ * Caches the parsed form of each entry once it has been served. The size of the entry already includes the memory that
+ * this takes (see `sizeCalculation`).
  */
 const readings = new WeakMap<CachedResponse, Reading>();
 

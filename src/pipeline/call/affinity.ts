@@ -35,11 +35,12 @@ export function affinityOf(call: Call, { responses }: PoolState): Affinity {
 }
 
 /**
- * Maps each conversation to a number between 0 and 1, so that all of its turns make the same choice. We hash the first
- * user message, or the call's id if there isn't one.
+ * Maps each conversation to a number between 0 and 1, so that all of its calls make the same random choices. The number
+ * is a hash of the first user message, or of the call's id if there is no such message.
  *
- * Returns null for a `/v1/responses` call that refers to state which only its provider has, or whose response the
- * vendor stores (i.e. without `store: false`), because a later turn may refer to it.
+ * Returns null for `/v1/responses` calls that are tied to a provider. That's the case if the call refers to state that
+ * only its provider has, or if the vendor stores the response (i.e. without `store: false`) and a later call may refer
+ * to it.
  */
 export function conversationPosition(call: Call): number | null {
   if (call.route === 'responses' && (refersToState(call) || isStored(call))) return null;
@@ -59,8 +60,8 @@ function isSet(member: Member | undefined): member is Member {
 
 const messageKeys: ReadonlySet<string> = new Set(['role', 'content']);
 /**
- * The fields that hold the content of a message part. Other fields, such as `cache_control`, may change from turn to
- * turn.
+ * The fields with the content of a message part. Ignore other fields such as `cache_control`, because they may change
+ * from one request of a conversation to the next.
  */
 const partKeys: ReadonlySet<string> = new Set(['text', 'image_url', 'source', 'input_audio', 'file', 'file_data', 'file_id']);
 

@@ -32,8 +32,8 @@ const hasOwnMessage: ReadonlySet<VendorErrorKind> = new Set(['connect', 'timeout
 const identifier = /^[\w.:/-]{1,64}$/;
 
 /**
- * Logs a failed attempt, and returns it with the reason added. If the caller disconnected, it isn't a failure, so we
- * don't log anything and return the attempt unchanged.
+ * Logs a failed attempt, and returns a copy of it that includes the reason. If the attempt only ended because the
+ * caller disconnected, that's not a failure, so we return it unchanged and don't log it.
  */
 export function recordFailure(logger: Logger, call: Call | MediaCall, attempt: Attempt, cause: unknown, readRequest: ReadRequest): Attempt {
   if (attempt.outcome === 'client_left') return attempt;

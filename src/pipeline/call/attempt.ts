@@ -45,7 +45,10 @@ export interface ChainRequest {
   readonly metadata: CallMetadata;
   readonly candidates: readonly Candidate[];
   readonly cancellation: CallCancellation;
-  /** Covers one attempt. If a failed attempt is billed, we extend it before we make the next one. */
+  /**
+   * This reserves enough for one attempt. If an attempt fails and the vendor bills it, we enlarge the reservation
+   * before the next attempt.
+   */
   readonly reservation: Reservation;
 }
 
@@ -68,7 +71,10 @@ export interface AttemptChain extends Chain<Responded> {
   attempts: number;
   /** True once the call is in the journal. From then on, it has to be settled. */
   isJournaled: boolean;
-  /** The vendor's response, if we failed to convert it because of a bug. We don't try any other candidates then. */
+  /**
+   * Set if the vendor responded but we failed to convert its response because of a bug. We don't try any other
+   * candidates in that case.
+   */
   unsent: Responded | null;
 }
 
@@ -91,7 +97,7 @@ export function createAttemptChain({ httpClient, findProvider, breakers, pools, 
     contentWaits.end(wait, end === 'content');
     if (wait.isSlow || end === 'undecided') return;
     const error = end === 'content' ? null : end;
-    // Callers choose this timeout, and it may be far too short. So don't count it against the provider.
+    // Don't count this timeout against the provider. The caller has chosen it, and it may be far too short.
     if (error?.kind === 'timeout' && firstContentTimeoutMs !== undefined) return;
     reportAttempt(breakers, { projectId: wait.projectId, candidate, error, isComplete: !stream, now: clock.now() });
   }

@@ -13,8 +13,8 @@ export interface BudgetReservation {
    */
   reserveEarly(call: Call, candidates: readonly Candidate[]): Promise<boolean>;
   /**
-   * Increases the reservation to what the call needs after it was prepared, and returns false if that fails. If nothing
-   * has been reserved, it does nothing and returns true.
+   * Enlarges the reservation to what the prepared call needs. Returns false if that fails. If nothing has been
+   * reserved, does nothing and returns true.
    */
   tryExtend(prepared: Call, candidates: readonly Candidate[]): Promise<boolean>;
   /**
@@ -22,17 +22,20 @@ export interface BudgetReservation {
    * code of this ceiling.
    */
   admit(prepared: Call, candidates: readonly Candidate[]): Promise<Reservation>;
-  /** Releases the early reservation if the call isn't made. Has no effect after `admit`. */
+  /** Releases the early reservation if the call doesn't get as far as `admit`. Has no effect after that. */
   release(): void;
 }
 
-/** `admit` reserves the whole budget of a call, and `boundsOf` computes how large this budget is. */
+/**
+ * Creates the budget reservation of a call. `admit` checks the ceilings and reserves the budget, and `boundsOf`
+ * computes how much the call needs.
+ */
 export function createBudgetReservation(
   admit: BudgetReservation['admit'],
   boundsOf: (call: Call, candidates: readonly Candidate[]) => UsageBounds,
 ): BudgetReservation {
-  // We keep a promise rather than the reservation, because admission may still be pending when an internal call times
-  // out.
+  // Keep the promise instead of the reservation itself. If an internal call times out, its reservation may still be
+  // pending when we have to release it.
   let pending: Promise<Reservation | null> | null = null;
 
   const tryAdmit = async (call: Call, candidates: readonly Candidate[]): Promise<Reservation | null> => {

@@ -4,8 +4,9 @@ import type { RequestChanges } from '../../dialects/translate/request-changes.ts
 import type { DeliverStream, DeliveryEnd } from './deliver-stream.ts';
 
 /**
- * The response to the caller. You always have to call `deliver`, because nothing else settles the call. If you can't
- * send the response, pass a writer that returns false. That does nothing if the response has already been delivered.
+ * The response to the caller. If it's a stream, always call `deliver`, because nothing else settles the call. If you
+ * can't send the response, pass a writer that returns false. It's safe to do that even if the stream has already been
+ * delivered.
  */
 export type CallResponse = {
   readonly model: string;

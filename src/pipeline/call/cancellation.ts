@@ -10,8 +10,9 @@ export interface CallCancellation {
    */
   readonly signal: AbortSignal | undefined;
   /**
-   * Use this signal until the request is sent to a vendor. Unlike `signal`, it also aborts if the caller of a plain
-   * call disconnects. It's absent if nothing can cancel the call and `isChecked` isn't set.
+   * Use this signal for everything that happens before the request is sent to a vendor. If content rules check the call
+   * (`isChecked`), it also aborts when the caller of a plain call disconnects, which `signal` doesn't do. It's absent
+   * if nothing can abort it.
    */
   readonly unsentSignal: AbortSignal | undefined;
   cancelledBy(): 'deadline' | 'client' | null;
@@ -42,7 +43,7 @@ export interface CallCancellation {
  */
 export const lingerMs = 2_000;
 
-/** Used for plain calls without a deadline. */
+/** For calls that nothing can cancel, i.e. plain calls without a deadline and without content rules. */
 const uncancellable: CallCancellation = {
   signal: undefined,
   unsentSignal: undefined,

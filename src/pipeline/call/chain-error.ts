@@ -36,8 +36,8 @@ export function toChainFailure(result: FailedChain, cancellation: CallCancellati
 }
 
 /**
- * Returns true if it's only the deadline that keeps us from retrying the last model, i.e. it was rate limited, hasn't
- * been retried yet, and asked us to wait until after the deadline.
+ * Returns true if we'd retry the last model if it weren't for the deadline. That's the case if the model was rate
+ * limited, hasn't been retried yet, and asked us to wait until after the deadline.
  */
 function deadlineForbidsRetry(failures: readonly AttemptFailure[], cancellation: CallCancellation): boolean {
   const last = failures.at(-1);
@@ -71,8 +71,8 @@ export function refusalOf(failures: readonly AttemptFailure[]): GatewayError | n
 }
 
 /**
- * Returns true if every model or a content rule rejected the content of an internal call, in which case a retry would
- * fail again.
+ * Returns true if an internal call failed because of its content, i.e. a content rule blocked it or every model
+ * rejected it. A retry would fail again.
  */
 export function isContentRejected({ code, cause }: GatewayError): boolean {
   if (code === 'guardrail_blocked') return true;
@@ -80,9 +80,9 @@ export function isContentRejected({ code, cause }: GatewayError): boolean {
 }
 
 /**
- * Contains the phrases by which clients recognize that the prompt is too long. The vendor's own phrase wouldn't help
- * callers of the other dialect. LangChain for Anthropic and Claude Code look for the first half, and LiteLLM looks for
- * the second.
+ * Clients recognize by such phrases that the prompt is too long. LangChain for Anthropic and Claude Code look for the
+ * first half, and LiteLLM looks for the second. We don't pass on the vendor's own phrase, because it wouldn't help
+ * callers of the other dialect.
  */
 const overflowHint = "the prompt is too long: it is over the model's maximum context limit, and no larger model is left in the plan";
 
@@ -98,7 +98,7 @@ function cancelled(failures: readonly AttemptFailure[], cut: AttemptFailure | nu
   }
   const last = failures.at(-1);
   const message = `client deadline exceeded${last ? `; last attempt: ${describeFailure(last)}` : ''}`;
-  // If the caller retries, the model that we cut off may well finish in time, so don't send a `retry-after`.
+  // If the deadline cut off an attempt, don't send a `retry-after`, because an immediate retry may well finish in time.
   return upstreamFailed(failures, message, 'deadline', cut === null);
 }
 

@@ -36,8 +36,8 @@ export function computeCharge(call: Call, candidate: Candidate, summary: Respons
     searches === undefined && reportedCostNanos === undefined && extra === null
       ? null
       : { ...extra?.units, ...(searches !== undefined && { searches }), ...(reportedCostNanos !== undefined && { reportedCostNanos }) };
-  // The vendor continues to generate after it has closed the response, and bills that too. We can't see how much it is,
-  // so we charge the whole reservation.
+  // The vendor keeps generating after it has closed the response, and it bills that too. Since we can't see how much
+  // that is, we charge the whole reservation.
   if (summary.isPending) return { ...reservedUsage(call, candidate), isEstimated: true };
   const { tokens, isEstimated } = resolveTokens(call, candidate, summary, end);
   const costNanos = price === null ? null : tokenCost(tokens, price, units ?? noUnits);

@@ -59,7 +59,7 @@ export function createCountTokens({ planner, chooseTier, httpClient, findProvide
 
   return async function countTokens(call, project, signal) {
     const { caller, source, route, requestedModel, body, spans } = call;
-    // Counting tokens is free, so we don't make a paid call to a classifier model.
+    // Counting tokens is free, so don't let the classifier make a paid call to a model.
     const complete = () => Promise.reject(new Error('counting tokens does not call a model'));
     const autoTier = await chooseTier({ project, source, route, requestedModel, body, spans, remainingMs: null, complete });
     const request = { caller, project, source, route, requestedModel, autoTier, conversation: () => conversationPosition(call) };
@@ -67,7 +67,8 @@ export function createCountTokens({ planner, chooseTier, httpClient, findProvide
     if (!project.mayCall) throw gatewayError('subscription_required');
     if (project.rules.input)
       await checkInput(call, project.rules.input, signal).catch((error: unknown) => {
-        // If the signal has aborted, carry on. The loop below skips all vendors then, so that we return an estimate.
+        // If the signal has aborted the check, don't throw. The loop below then skips all vendors, and we return an
+        // estimate.
         if (!signal.aborted) throw error;
       });
 

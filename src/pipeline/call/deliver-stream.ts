@@ -16,7 +16,7 @@ interface StreamDelivery {
    * doesn't get it.
    */
   readonly onChunk?: ((bytes: Buffer) => void) | undefined;
-  /** Returns true once the vendor has sent all of the output, and only the usage is missing. */
+  /** Returns true if the vendor has sent all of the output and only the usage is still missing. */
   readonly hasAllOutput?: () => boolean;
 }
 
@@ -59,9 +59,9 @@ export async function deliverStream(
     return sent.length === 0 || write(sent);
   };
   /**
-   * Writes all chunks that have already arrived. Returns null if there's nothing left to write at the moment.
-   * Otherwise, it returns what the loop below has to handle next: a write that is pending or has failed, the last
-   * chunk, or the end of the stream.
+   * Writes the chunks that have already arrived. Stops if a write is pending or has failed, at the last chunk, or at
+   * the end of the stream, and returns whatever made it stop. Returns null if there's nothing left to write at the
+   * moment.
    */
   const sendArrived = (): StreamChunk | StreamEnd | false | Promise<boolean> | null => {
     for (;;) {
@@ -74,8 +74,8 @@ export async function deliverStream(
     }
   };
   /**
-   * Reads chunks that have arrived but can't be delivered any more. We need their usage because the vendor bills them.
-   * If the vendor has sent all of the output, this also waits up to `lingerMs` for the usage.
+   * Reads the chunks that have arrived, although we can no longer deliver them. The vendor bills them, so we need the
+   * usage in them. If the vendor has sent all of the output, this also waits up to `lingerMs` for the final usage.
    */
   const readUndelivered = async (): Promise<void> => {
     const timer = setTimeout(() => chunks.close(), lingerMs);

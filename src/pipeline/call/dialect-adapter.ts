@@ -32,7 +32,7 @@ export interface DialectAdapter {
   readonly codec: RouteCodec;
   /** The model's name at the provider. */
   readonly model: string;
-  /** Long bodies are lists of parts. */
+  /** Long bodies are passed as lists of buffers, so that we don't have to copy them. */
   readonly body: Buffer | readonly Buffer[];
   /** The request fields that we drop or adjust for the vendor. Null if the body wasn't translated. */
   readonly changes: RequestChanges | null;
@@ -62,7 +62,7 @@ export function adapterFor(
 ): DialectAdapter {
   const { route } = call;
   const model = modelNameAt(requests, planned.model);
-  // The catalog's name for a model is usually the provider's own name, so we can skip the copy (1 µs) most of the time.
+  // Usually the provider uses the same name for the model as the catalog, so we can skip the copy (1 µs).
   const candidate = model === planned.model ? planned : { ...planned, model };
   const addedLimit = addedLimitFor(call, candidate);
   const maxTokens = addedLimit ?? candidate.maxOutputTokens ?? defaultMaxTokens;
@@ -165,7 +165,7 @@ function refuseUntranslatable<Result>(translate: () => Result): Result {
   } catch (error) {
     if (!(error instanceof UntranslatableError)) throw error;
     const { message, details } = error;
-    // If the message is about a single field, it starts with the field's name.
+    // If the error doesn't name the field, take it from the message. Messages about a single field start with its name.
     const param = error.param ?? /^[\w.[\]]+(?=: )/.exec(message)?.[0] ?? null;
     const report = { code: null, type: null, param, windowTokens: null, ...(details && { details }) };
     throw new VendorError('status', message, { status: 400, vendorMessage: message, report, cause: error });

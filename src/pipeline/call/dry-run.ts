@@ -36,7 +36,7 @@ export interface DryRunDeps {
   readonly catalog: () => Catalog;
   readonly breakers: Breakers;
   readonly pools: PoolState;
-  /** The default for projects that don't have this setting. */
+  /** Returns the catalog fill setting for projects that don't have their own. */
   readonly catalogFill: () => boolean;
   readonly classifier: () => Classifier;
   readonly readCounters: ReadCounters;
@@ -71,31 +71,34 @@ export interface DryRunCandidate {
   readonly isHealthy: boolean;
 }
 
-/** Listed in the order in which admission checks them. */
+/** A ceiling that applies to the call. Ceilings are listed in the order in which admission checks them. */
 export interface DryRunCeiling {
   readonly counter: LimitedCounter;
   readonly used: number;
   readonly reserved: number;
-  /** How much this call would reserve. */
+  /** The amount that this call would reserve on the ceiling. */
   readonly bound: number;
   readonly isDenied: boolean;
 }
 
 export interface DryRun {
-  /** Null if the name isn't a configured tier. */
+  /** The tier that the call would use. Null if the requested name isn't a configured tier. */
   readonly tier: { readonly name: string; readonly origin: TierOrigin } | null;
-  /** The tier's canary, if it has one. `candidates` are then the models for conversations that don't try the canary. */
+  /**
+   * The tier's canary, or null if it has none. `candidates` always lists the models for conversations that don't try
+   * the canary.
+   */
   readonly canary: Canary | null;
   /** How we choose the tier if the caller asks for `auto`. Null if it asks for anything else. */
   readonly classifier: Classifier | null;
-  /** The candidates in the order of the attempts. */
+  /** The candidates in the order in which we'd try them. */
   readonly candidates: readonly DryRunCandidate[];
   readonly skipped: readonly PlanEntry[];
   readonly bounds: UsageBounds;
   readonly ceilings: readonly DryRunCeiling[];
   /** Says if the call would be looked up in the response cache, and if not, why. */
   readonly cache: 'searched' | 'disabled' | 'route_not_cached';
-  /** The error with which the call would end before it reaches a vendor. Null if it would be sent. */
+  /** The error if the call would be refused before it reaches a vendor, or null if it would be sent. */
   readonly refusal: GatewayError | null;
 }
 
@@ -153,8 +156,8 @@ export function createDryRun({ catalog, breakers, pools, catalogFill, classifier
       const { used, reserved } = counted.get(formatCounterKey(counter.key)) ?? { used: 0, reserved: 0 };
       const bound = boundOf(counter.key.ceiling, bounds);
       const remaining = counter.limit - used - reserved;
-      // A call may need more than what's left of a ceiling. It's still admitted if there are no other reservations, and
-      // gets whatever remains.
+      // Admission also lets a call through that needs more than what's left of the ceiling, as long as nothing is
+      // reserved for other calls.
       return { counter, used, reserved, bound, isDenied: remaining < 1 || (bound > remaining && reserved > 0) };
     });
   }

@@ -31,7 +31,7 @@ export interface RuleHit {
 
 export interface RuleEnforcerDeps {
   readonly logger: Logger;
-  /** Counts how often rules match, and can't throw. Absent if the request doesn't count as a call. */
+  /** Counts how often each rule matches. Never throws. Absent for requests that don't count as calls. */
   readonly recordRuleHit?: ((hit: RuleHit) => void) | undefined;
 }
 
@@ -115,7 +115,7 @@ export function createRuleEnforcer({ logger, recordRuleHit }: RuleEnforcerDeps) 
         return { response, error };
       }
       if (!rules.blocks) {
-        // Check in the background. Rules that only observe shouldn't hold up the stream.
+        // Check the text in the background, because rules that only observe shouldn't hold up the stream.
         const onEnd = (texts: readonly string[]): void => {
           evaluate(call, rules, 'output', texts).catch((err: unknown) => logger.error({ call: call.id, err }, 'content rule failed'));
         };
@@ -191,14 +191,14 @@ async function bufferStream(route: Call['route'], chunks: ChunkReader): Promise<
       }
     }
   } catch (error) {
-    // The caller has disconnected. Whoever reads the replayed stream gets the error again and settles the call.
+    // The caller has disconnected. We throw the error again when the replayed stream is read, and the call is settled
+    // there.
     if (!(error instanceof VendorError)) throw error;
     failure = error;
   } finally {
     chunks.close();
   }
-  // If the stream exceeds the limit, we've stopped reading it. The reader of the replay only gets the error then, and
-  // none of the chunks.
+  // If the stream exceeded the limit, we stopped reading it, so we only replay the error and none of the chunks.
   const checked = bufferedBytes > maxBufferedBytes ? [] : buffered;
 
   return { texts: reader.texts(), replay: () => replayChunks(checked, end, failure) };

@@ -1,4 +1,4 @@
-/** Estimates the usage if the vendor didn't report it, based on what we sent. */
+/** Estimates usage that the vendor didn't report, based on what we sent. */
 import type { Call, Outcome } from '../../core/call.ts';
 import { tokenCost } from '../../core/cost.ts';
 import { asArray, asObject } from '../../core/json/narrow.ts';

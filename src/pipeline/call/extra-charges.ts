@@ -10,8 +10,8 @@ import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
 import { hidesAscii, parsePositiveInteger, parseStringMember } from '../../dialects/json/body-members.ts';
 
 /**
- * How many uses of a tool we assume if the request limits neither this tool (`max_uses`) nor all tools
- * (`max_tool_calls`).
+ * If the request limits neither a tool (`max_uses`) nor all tools together (`max_tool_calls`), we assume that the
+ * vendor uses the tool this many times.
  */
 const defaultToolUses = 10;
 /** Service tiers without a surcharge. We include `scale` because it's paid in advance. */
@@ -96,9 +96,10 @@ export function extraUnits(
 }
 
 /**
- * Returns the service tiers that apply to a response. For `service_tier` we trust the vendor's report, because the
- * vendor may have fallen back to the standard tier. For speed and region we can rely on the request, since a vendor
- * that can't serve them rejects the call. If we translated the request, the vendor never saw any of these fields.
+ * Returns the service tiers that apply to a response. For `service_tier` we use what the vendor reports, because it may
+ * have fallen back to the standard tier. Speed and region are taken from the request, because a vendor that can't
+ * provide them rejects the call. None of these fields matters if we translated the request, because the vendor never
+ * saw them.
  */
 function usedTiers(call: Call, { dialect, responses }: Candidate, reported: string | undefined): readonly string[] {
   const { route, body, spans } = call;

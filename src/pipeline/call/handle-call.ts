@@ -47,7 +47,7 @@ export interface HandleCallDeps extends AttemptDeps, RuleEnforcerDeps {
   /** Returns the ceilings of a key. Throws `limits_unavailable`. */
   readonly getKeyCeilings: (caller: Caller) => Promise<Limits['key']>;
   readonly admission: Admission;
-  /** Shared by all calls of the process. */
+  /** All calls of the process share these estimates. */
   readonly usageEstimates: UsageEstimates;
 }
 
@@ -73,7 +73,8 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     const boundsOf = (sent: Call, candidates: readonly Candidate[]) => usageBounds(sent, candidates, estimates);
     const admit: BudgetReservation['admit'] = (sent, candidates) =>
       admission.admit({ limits, startedAt: call.startedAt, bounds: () => boundsOf(sent, candidates) });
-    // Only `auto` and recall can make model calls before admission, so only these calls have to reserve budget early.
+    // Only `auto` and recall can lead to internal model calls before admission, so only these calls have to reserve
+    // their budget early.
     const budget = call.requestedModel === 'auto' || call.memory.mode === 'recall' ? createBudgetReservation(admit, boundsOf) : null;
     const received: ReceivedCall = { call, project, cancellation, requiresPrice: hasCostCeiling(limits), check: null };
     try {
@@ -87,8 +88,8 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
       const { input } = project.rules;
       let withRecall: RecalledCall | null = null;
       if (budget && call.memory.mode === 'recall') {
-        // Recall may send the prompt to a model, so check the rules first. If there isn't enough budget, recall won't
-        // call a model and we can check the rules later.
+        // Recall may send the prompt to a model, so the content rules have to check it first. If the budget can't be
+        // reserved, recall won't call a model, so it's fine to check the prompt later.
         if (input && (await budget.reserveEarly(call, candidates))) await checkPrompt(received, input);
         withRecall = await recallIntoCall({ call, recall, budget, candidates, remainingMs: cancellation.remainingMs() });
       }
@@ -170,7 +171,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
 
   /**
    * Tries the candidates in order and returns the first response. If no candidate responds, it settles the call and
-   * throws. From here on, any failure also ends the reservation.
+   * throws. It also ends the reservation if anything else goes wrong.
    */
   async function attemptCall(planned: PlannedCall, reservation: Reservation): Promise<CallResponse> {
     let admitted: AdmittedCall;
@@ -198,7 +199,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     } catch (cause) {
       if (admitted.isSettled) throw cause;
       if (chain.isJournaled) throw await settleUnexpected(admitted, chain.failed, responded ?? chain.unsent, cause);
-      // There hasn't been any attempt, so we don't record the call.
+      // If there hasn't been any attempt, the call isn't recorded, so there's nothing to settle.
       reservation.release();
       throw cause;
     }
@@ -284,7 +285,8 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     const { response, attempt, failed } = responded;
     const outcome = end === 'ok' && admitted.cancellation.cancelledBy() === 'client' ? 'client_left' : end;
     const { sent } = admitted;
-    // If a stream broke before its first content, the breaker already knows about it from the attempt.
+    // Skip streams that broke before their first content, because the attempt has already reported those to the
+    // breaker.
     if (response.kind === 'stream' && attempt.contentMs !== null && (end === 'ok' || (problem && isProviderFailure(problem))))
       breakers.recordStreamEnd(sent.caller.projectId, connectionKey(attempt.candidate), problem !== undefined);
     const describe = problem === undefined ? undefined : (last: Attempt) => recordFailure(logger, sent, last, problem, requestReader(sent));
@@ -310,10 +312,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     return record(call, { metadata, result: reservation.settle(result), content });
   }
 
-  /**
-   * Logs the call before it's recorded, so that the log line and the record are written in the same turn of the event
-   * loop.
-   */
+  /** Logs the call and passes it to the journal, both in the same turn of the event loop. */
   function record(call: Call, settled: SettledCall): Promise<void> {
     logCall(logger, call, settled);
     return journal.settle(settled);
@@ -351,7 +350,7 @@ interface ReceivedCall {
   readonly call: Call;
   readonly project: ProjectContext;
   readonly cancellation: CallCancellation;
-  /** True if there's a cost ceiling, in which case we skip models that have no price. */
+  /** True if a cost ceiling applies to the call. We then skip models that have no price. */
   readonly requiresPrice: boolean;
   check: Promise<void> | null;
 }
@@ -371,7 +370,7 @@ interface PreparedCall {
 }
 
 interface PlannedCall extends PreparedCall {
-  /** The plan, without taking the vendors' current health into account. */
+  /** The plan before its candidates are reordered by the vendors' current health. */
   readonly plan: Plan;
   readonly hit: CacheHit | null;
 }

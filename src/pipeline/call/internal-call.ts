@@ -79,7 +79,7 @@ export interface InternalRun<Response> {
 
 /** Handles an internal call within its deadline. Throws the same errors as `handleCall`. */
 export async function runInternalCall<Response>({ handleCall, call, project, clock, signal }: InternalRun<Response>): Promise<Response> {
-  // Callers can only cancel calls that stream, so treat this call as a stream if it has a signal.
+  // We handle the signal like a caller who disconnects. That only cancels streaming calls, so treat this call as one.
   const cancellation = startCancellation({ stream: signal !== undefined, deadlineAt: call.deadlineAt, clock });
   signal?.addEventListener('abort', cancellation.clientDisconnected, { once: true });
   try {

@@ -44,7 +44,7 @@ export function createInternalCompletion({ handleCall, prepare, clock, call, pro
       source,
       hasExplicitSource,
       maxOutputTokens,
-      // The tier only depends on the prompt, so we can cache the choice if the caller allows caching.
+      // The tier only depends on the prompt, so this call can use the response cache if the caller allows it.
       cache,
       correlation,
       isInternal: true,

@@ -23,9 +23,12 @@ export interface ResponsesTarget {
   readonly maxTokensField: 'max_completion_tokens' | 'max_tokens';
   /** How we have to send the reasoning of earlier turns to a chat vendor. */
   readonly takesReasoning: NonNullable<ModelTraits['takesReasoning']>;
-  /** The output limit for a messages vendor if the caller didn't set one. */
+  /** The output limit for messages vendors if the caller didn't set one, because their dialect requires a limit. */
   readonly maxTokens: number;
-  /** True if we can leave out tools that OpenAI runs. */
+  /**
+   * True if the translation may leave out tools that only OpenAI can run. It's false if a later candidate can run them,
+   * and the translation fails instead.
+   */
   readonly mayOmitTools: boolean;
   /** If the caller didn't set an output limit, we send this one to a chat vendor, unless it's null. */
   readonly addedLimit: number | null;

@@ -13,15 +13,15 @@ export type ResponsesForm = 'native' | 'translated';
 const retryMs = 3_600_000;
 
 export function createResponsesRoutes(clock: Clock) {
-  /** The providers without this route, each with the time when we found out. */
+  /** Maps each provider that doesn't have the route to the time when we last found that out. */
   const missing = new Map<string, number>();
 
   const isMissing = (provider: string): boolean => clock.now() - (missing.get(provider) ?? Number.NEGATIVE_INFINITY) < retryMs;
 
   return {
     /**
-     * Sends a call to a candidate. If we find out that the provider doesn't have the route, this takes a second
-     * attempt.
+     * Sends a call to a candidate. If it turns out that the provider doesn't have the route, we send the translated
+     * request in a second attempt.
      */
     async attempt<Response>(
       { provider, responses = 'native' }: Candidate,

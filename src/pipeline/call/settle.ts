@@ -30,14 +30,14 @@ import { estimateInput } from './estimate.ts';
 /** The maximum length of a model name in the record, in characters. Callers may send names of several megabytes. */
 const maxNameLength = 256;
 
-/** The attempt that got a response. It lasts until the response ends. */
+/** The attempt that got a response. It isn't over until the response has ended. */
 export interface WinningAttempt {
   readonly n: number;
   readonly candidate: Candidate;
   readonly waitMs: number;
   readonly startedAt: number;
   readonly status: number;
-  /** The vendor's own id for the request, unless it didn't send one. */
+  /** The vendor's own id for the request, or null if it didn't send one. */
   readonly requestId: string | null;
   readonly firstByteMs: number;
   /** The time until the first content. Null as long as there is no content. */
@@ -110,7 +110,10 @@ function withCircumstances<Metadata extends object>(metadata: Metadata, reservat
   return { ...metadata, ...(isUnmetered && { unmetered: true as const }), ...(trace !== undefined && { trace }) };
 }
 
-/** Settles a call that got a complete or partial response. `describe` adds the reason to the attempt if it failed. */
+/**
+ * Settles a call that got a complete or partial response. If the response failed, `describe` adds the reason to the
+ * attempt.
+ */
 export function settleResponse(
   callEnd: CallEnd,
   attempt: WinningAttempt,
@@ -205,9 +208,9 @@ export function settleCacheHit(
 }
 
 /**
- * Settles a call that got no response. Its record contains the cost of all attempts, but only the tokens of the last
- * one that we charge for. If an attempt was cut off or took too long, we charge an estimate, unless the request was
- * never sent. If we couldn't translate a response, we charge what the vendor reported.
+ * Settles a call that got no response. It may still cost something: we charge an estimate for attempts that were cut
+ * off or took too long (unless the request was never sent), and the reported usage for responses that we couldn't
+ * translate. The record contains the cost of all attempts, but only the tokens of the last one that we charge for.
  */
 export function settleFailed(callEnd: CallEnd, error: GatewayError, outcome: Outcome): SettledCall {
   const { call, metadata, failed, endedAt } = callEnd;
@@ -233,7 +236,7 @@ export function settleFailed(callEnd: CallEnd, error: GatewayError, outcome: Out
   };
 }
 
-/** Returns the attempts that had no usable response but are billed by their vendors. */
+/** Returns the attempts that failed but that we charge for, because their vendors bill them. */
 function chargedAttempts(failed: readonly Attempt[]): readonly Attempt[] {
   return failed.length === 0 ? failed : failed.filter(({ tokens }) => sumTokens(tokens) > 0);
 }
@@ -256,8 +259,8 @@ export function cacheStatusFor({ route }: Call): 'miss' | null {
 function toCallContent({ call: { route, body, isInternal }, sent, recalled }: CallEnd, turn: AssistantTurn | null): CallContent | null {
   if (isInternal || !isPromptRoute(route)) return null;
   const content = { request: body, response: turn };
-  // For a cache hit, `sent` is the same as `call`, so this is 0. That's correct because no vendor got the recalled
-  // memories.
+  // The difference in size is what recall added to the prompt. For a cache hit it's 0, because `sent` is the same as
+  // `call`. That's correct, since no vendor got the memories.
   return recalled.length === 0 ? content : { ...content, recalled, recalledTokens: estimateTokens(sent.body.length - body.length) };
 }
 

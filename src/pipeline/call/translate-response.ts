@@ -24,9 +24,9 @@ export function withBody(response: JsonResponse, body: JsonObject): JsonResponse
 }
 
 /**
- * Converts the turn in the summary to what the caller gets to see, because the caller is going to repeat that in its
- * next call. If the conversion fails, we keep the vendor's turn, so that the call is still charged what the vendor
- * reported.
+ * Converts the assistant's turn in a response summary to what the caller gets to see, because that's the version that
+ * the caller repeats in its next request. If the conversion throws, we return the summary unchanged, so that the call
+ * is still charged what the vendor reported.
  */
 export function withTurn(summary: ResponseSummary, convert: (turn: AssistantTurn) => AssistantTurn): ResponseSummary {
   try {
@@ -72,7 +72,10 @@ export function translateStream(response: StreamResponse, translator: StreamTran
   return { ...response, chunks };
 }
 
-/** Wraps the text of one or more events as a chunk. If one of them only reports usage, pass it as `usageEvent`. */
+/**
+ * Wraps the text of one or more events as a chunk. If one of the events reports nothing but usage, pass its text as
+ * `usageEvent`.
+ */
 function toChunk(text: string, isLast: boolean, usageEvent: string | undefined): StreamChunk {
   const bytes = Buffer.from(text);
   const start = usageEvent === undefined ? -1 : bytes.lastIndexOf(usageEvent);

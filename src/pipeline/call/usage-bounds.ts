@@ -69,7 +69,9 @@ export function reservedUsage(call: Call, candidate: Candidate): LargestUsage & 
   return { tokens, units, costNanos: price === null ? null : clampToSafeInteger(tokenCost(tokens, price, units)) };
 }
 
-/** Scans the body when it's first needed, once for all candidates. */
+/**
+ * Measures and scans a request body once for all candidates. Scans that aren't always needed are only done on demand.
+ */
 class ScannedInput {
   readonly size: InputSize;
   readonly #call: Call;
@@ -162,7 +164,7 @@ function largestUsage(call: Call, { candidate, price, input: scanned }: PricedCa
   const kind = dearestInput(price, () => scanned.mayHide() || mentionsCacheControl(body));
   const units = uses.length === 0 && serviceTier === '' ? {} : { toolUses, ...(serviceTier !== '' && { serviceTier }) };
   const tokens = { ...noTokens, output };
-  // Don't write this as a computed key in the literal, because that takes three times as long.
+  // Setting the property afterwards takes a third of the time of a computed key in the literal.
   tokens[kind] = input;
   return { tokens, units };
 }

@@ -83,8 +83,8 @@ export function createUsageEstimates(): UsageEstimates {
 }
 
 /**
- * A higher sample is used as it is, while a lower one only makes the estimate decay slowly. That way, a few small calls
- * after a large one hardly change it.
+ * Returns the new value of an estimate. If the sample is higher, we adopt it immediately. If it's lower, the estimate
+ * only decays slowly, so that a few small calls after a large one hardly change it.
  */
 function decayTo(sample: number, current: number): number {
   return sample >= current ? sample : current + (sample - current) * decay;

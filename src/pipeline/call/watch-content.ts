@@ -3,8 +3,8 @@ import { type ChunkReader, toStreamError } from '../../vendors/stream.ts';
 import type { StreamResponse } from '../../vendors/text.ts';
 
 /**
- * How the wait for the first content ended. It's the vendor's error if the vendor failed, and `undecided` if the caller
- * disconnected first.
+ * How the wait for a stream's first content ended. This is the vendor's error if the vendor failed, and `undecided` if
+ * the caller disconnected before we knew.
  */
 export type WaitEnd = 'content' | 'undecided' | VendorError;
 

@@ -90,7 +90,8 @@ export function createEmbedder({ handleCall, catalog, clock, isLocalModelReady }
       const call = buildInternalCall({
         id: newId(now),
         route: 'embeddings',
-        // The key's model list restricts the application. Memory always uses the embedding model of the project.
+        // Ignore the key's model list, which only restricts the application. Memory always uses the embedding model of
+        // the project.
         caller: { ...caller, models: null },
         slug: project.slug,
         model: chain.tier,
@@ -121,7 +122,7 @@ function modelName(id: string): string {
   return id.slice(id.lastIndexOf('/') + 1);
 }
 
-/** Parses `count` vectors of equal length. Returns null if the response doesn't have them. */
+/** Parses `count` vectors. Returns null unless the response has all of them and they have the same length. */
 function parseVectors(bytes: Buffer, count: number): (number[] | null)[] | null {
   const rows = asArray(asObject(parseJson(bytes.toString('utf8'))).data).filter(isObject);
   const byIndex = new Map(rows.map((row, position) => [typeof row.index === 'number' ? row.index : position, asArray(row.embedding)]));

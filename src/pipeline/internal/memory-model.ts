@@ -27,7 +27,7 @@ const tiersByJob: Readonly<Record<MemoryJob, readonly string[]>> = {
   extract: ['memory-extract', 'trivial'],
   consolidate: ['memory-consolidate', 'memory-extract', 'trivial'],
 };
-/** Covers all attempts. It's generous, because memory jobs run in the background. */
+/** The timeout for all attempts together. It's generous, because memory jobs run in the background. */
 const callTimeoutMs = 5 * 60_000;
 
 export interface MemoryModelDeps {
@@ -105,8 +105,8 @@ export function createMemoryModel({ handleCall, planner, catalog, findProject, c
 function toFailure(error: unknown): MemoryResponse {
   if (!(error instanceof GatewayError)) throw error;
   const { code, message } = error;
-  // If a content rule or the vendor rejected the prompt, it would reject a retry as well. So treat this like an
-  // unusable response.
+  // If a content rule or the vendor rejected the prompt, a retry would be rejected as well. So count it as an unusable
+  // response, and not as a failure of the vendor.
   const kind: GroupFailure['kind'] = code === 'no_route' ? 'blocked' : isContentRejected(error) ? 'unusable' : 'vendor';
   return { kind: 'failure', failure: { kind, code, message } };
 }

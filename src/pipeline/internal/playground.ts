@@ -34,7 +34,7 @@ export interface PlaygroundRequest {
 export type PlaygroundEvent =
   | { readonly kind: 'recalled'; readonly itemIds: readonly string[] }
   | { readonly kind: 'text'; readonly text: string }
-  /** Sent once at the end, if the model called tools. */
+  /** If the model called tools, this is sent once at the end of the response. */
   | { readonly kind: 'tool_calls'; readonly calls: readonly PlaygroundToolCall[] };
 
 /**

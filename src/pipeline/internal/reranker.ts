@@ -24,7 +24,7 @@ interface RerankRequest {
   readonly project: MemoryProject;
   readonly query: string;
   readonly texts: readonly string[];
-  /** Set if this rerank call belongs to a call that has already been counted against the key's `calls` ceiling. */
+  /** Set if this rerank is part of a call that has already been counted against the key's `calls` ceiling. */
   readonly isExemptFromCallCeiling?: true;
   /** For all attempts together. */
   readonly timeoutMs: number;
@@ -48,7 +48,8 @@ export function createReranker({ handleCall, catalog, clock }: RerankDeps) {
         ...options,
         id: newId(now),
         route: 'rerank',
-        // The key's model list restricts the application. Memory uses the rerank model that the project has chosen.
+        // Ignore the key's model list, which only restricts the application. Memory uses the rerank model that the
+        // project has chosen.
         caller: { ...caller, models: null },
         slug: project.slug,
         model: tier,

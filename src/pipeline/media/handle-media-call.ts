@@ -45,7 +45,7 @@ interface MediaResult<Value> {
   readonly value: Value;
   readonly status: number;
   readonly units: Units;
-  /** Null if the vendor didn't report any. */
+  /** Null if the vendor didn't report its token counts. */
   readonly tokens: Tokens | null;
 }
 
@@ -195,9 +195,9 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, j
   }
 
   /**
-   * Settles a call that got no response and throws the error for the caller. If the caller disconnected or a shutdown
-   * cut the call off, we charge it unless nothing was sent, because the vendor may still finish and bill it. We also
-   * charge a call that failed because of a bug, since the vendor may have responded.
+   * Settles a call that got no response, and throws the error for the caller. We charge the call if the vendor may bill
+   * it all the same. That's the case if the caller disconnected or a shutdown cut the call off after it was sent, and
+   * also if the call failed because of a bug, since the vendor may have responded by then.
    */
   async function fail(running: RunningMediaCall, cause: unknown, cancellation: CallCancellation | null): Promise<never> {
     const request = { ...running.request, ...running.request.usageWhenCut?.() };
@@ -208,7 +208,7 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, j
     const hasLeft = cancellation?.cancelledBy() === 'client';
     const isCut = vendorError?.kind === 'stopped';
     const isRefused = vendorError !== null && classifyFailure(vendorError) === 'refused';
-    // The vendor has accepted the video job, but we couldn't store it (video/start-video.ts).
+    // This error means that the vendor has accepted a video job but we couldn't store it (video/start-video.ts).
     const isUnrecorded = error.code === 'budget_unavailable';
     const isUnexpected = error.code === 'internal_error';
     const end =

@@ -31,7 +31,7 @@ export interface MediaRouteDeps {
   readonly clock: Clock;
 }
 
-/** Aborting `unsentSignal` ends the check of the content rules. */
+/** Aborting `unsentSignal` stops the check of the content rules, which takes place before the request is sent. */
 export type GenerateImages = (
   call: MediaCall,
   project: ProjectContext,

@@ -32,9 +32,12 @@ export interface MediaCallRequest {
   readonly unitsEstimated?: boolean;
   /** The tokens that we charge if the price is per token and the vendor doesn't report any. */
   readonly estimatedTokens: Tokens;
-  /** What we charge instead of `units` and `estimatedTokens` if a call is cut off before the vendor responds. */
+  /**
+   * Estimates the usage of a call that's cut off before the vendor responds. We charge this instead of `units` and
+   * `estimatedTokens`.
+   */
   readonly usageWhenCut?: () => Partial<Pick<MediaCallRequest, 'units' | 'estimatedTokens'>>;
-  /** The highest number of units that the vendor could bill. Defaults to `units`. */
+  /** The highest number of units that the vendor could bill. Only needed if that's more than `units`. */
   readonly maxUnits?: Units;
   /** An upper bound of the output tokens. We reserve it while the call runs. */
   readonly maxOutputTokens: number;

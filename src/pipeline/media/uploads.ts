@@ -18,14 +18,14 @@ import type { MediaCallRequest } from './media-record.ts';
 export interface UploadCall {
   readonly kind: UploadKind;
   /**
-   * If the project has content rules, we read the whole upload first, so all fields are there. Otherwise, only those
-   * that have arrived so far.
+   * The form fields of the upload. If the project has content rules, we read the whole upload first, so no field is
+   * missing. Otherwise, these are the fields that have arrived so far.
    */
   readonly fields: UploadFields;
   readonly countImages: () => number;
   readonly texts: readonly string[];
   readonly readAll: () => Promise<void>;
-  /** Returns the upload with the vendor's model name in place of the caller's. */
+  /** Returns the upload with the model name that the vendor expects. */
   readonly bodyFor: (model: string) => UploadBody;
   readonly cancellation: CallCancellation;
 }

@@ -58,7 +58,8 @@ export function createStartVideo({ planMedia, findProvider, mediaCalls, vendor, 
         const video = {
           callId: call.id,
           projectId: call.caller.projectId,
-          // Store the pool member as well, because an operation is only visible in the account that started it.
+          // An operation is only visible to the account that started it, so store the pool member and not just the
+          // provider.
           provider: connectionKey(candidate),
           model: candidate.model,
           operation: started,

@@ -46,7 +46,10 @@ export function createVideoPoller({ videos, vendor, findProvider, clock, logger 
     logger.info({ call: video.callId, provider: video.provider, state: ending.kind }, 'video');
   }
 
-  /** Resolves once a final state has been settled. Throws VendorError and `budget_unavailable`. */
+  /**
+   * Polls the vendor, or joins a poll of the same video that's already in progress. If the video has ended, it's
+   * settled before this resolves. Throws VendorError and `budget_unavailable`.
+   */
   function poll(video: Video, provider: MediaProvider): Promise<VideoState> {
     const pending = running.get(video.callId);
     if (pending) return pending;

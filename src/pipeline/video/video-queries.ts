@@ -30,19 +30,19 @@ interface ResolvedTarget<Value> {
 
 export interface VideoRequester {
   readonly projectId: string;
-  /** The video providers that the project may use. Null if that's all of them. */
+  /** The video providers that the project may use, or null if it may use all of them. */
   readonly providers: readonly string[] | null;
 }
 
 export interface OperationStatus {
   readonly operation: string;
-  /** Null until the operation has ended. */
+  /** The URLs of the video files, or null while the operation is still running. */
   readonly uris: readonly string[] | null;
 }
 
 export interface FileResponse {
   readonly contentType: string;
-  /** Null if the vendor didn't report it. */
+  /** Null if the vendor didn't report the length. */
   readonly lengthBytes: number | null;
   /** Read this to the end, or call `return` on it to cancel the request to the vendor. Throws `upstream_failed`. */
   readonly chunks: AsyncGenerator<Buffer, void>;
@@ -78,8 +78,8 @@ export function createVideoQueries({ videos, vendor, poller, providers, clock }:
       const key = getFileKey(address);
       const video = requireVisible(await videos.findByFile(requester.projectId, key), requester, key);
       const { provider, value: url } = selectTarget(video, requester, targets);
-      // The provider's API key gives access to more than video files. So if we don't know the URL, it has to be a file
-      // on the provider's own host.
+      // We download files with the provider's API key, which can read more than videos. So unless we know the URL from
+      // one of our videos, only accept files on the provider's own host.
       if (video === null && (getFileName(url) === null || url.origin !== provider.hosts.origin)) throw unknownToVendor(key);
       const file = await vendor.open(provider, url, signal).catch((error: unknown) => {
         // `unreadable` means that the file redirects to another host, or redirects too often.

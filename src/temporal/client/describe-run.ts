@@ -21,8 +21,8 @@ export function describeRun(workflow: WorkflowName, { workflowId, projectId, pro
   const kind = workflowId.split('/', 1)[0] ?? '';
   return {
     staticSummary: summary,
-    // In long details, operators have to scroll to see the end. The project goes last, because it's in the summary as
-    // well.
+    // Operators have to scroll to see the end of long details. That's where we put the project, because the summary
+    // already contains it.
     staticDetails: toMarkdown([about, ...ids, ...project]),
     // The memo contains the summary as well, because a run that continues as new keeps its memo, but not its static
     // summary and details.
@@ -32,8 +32,8 @@ export function describeRun(workflow: WorkflowName, { workflowId, projectId, pro
       ...(projectId === undefined ? [] : [{ key: searchAttributes.project, value: projectId }]),
       ...(slug === '' ? [] : [{ key: searchAttributes.projectSlug, value: slug }]),
       ...(batchId === undefined ? [] : [{ key: searchAttributes.batch, value: batchId }]),
-      // These workflows don't need a state attribute. They only wait for a timer, so Temporal's own status tells
-      // enough, and updating an attribute would double the number of events.
+      // Runs of these workflows only wait for a timer, so Temporal's own status says enough. A state attribute would
+      // double the number of events in their histories.
       ...(workflow === 'conversationIdle' || workflow === 'idleConversations' ? [] : [{ key: searchAttributes.state, value: 'running' }]),
     ],
   };
@@ -42,7 +42,7 @@ export function describeRun(workflow: WorkflowName, { workflowId, projectId, pro
 interface WorkDescription {
   readonly summary: string;
   readonly about: string;
-  /** Lines with ids that operators can paste into the API or the CLI. */
+  /** Lines that contain an id each, which operators can paste into the API or the CLI. */
   readonly ids?: readonly string[];
   readonly batchId?: string;
 }

@@ -26,7 +26,8 @@ export function createSchedules({ writeOnlyClient, filterAttributes }: ScheduleC
   const countAttributes = (): number => describeDailyCleanup(filterAttributes).action.typedSearchAttributes.length;
   let isLogged = false;
   /**
-   * The number of search attributes in the last successful update of the schedule. Infinite if there hasn't been one.
+   * The number of search attributes in the last successful update of the schedule. Infinite if no update has succeeded
+   * yet.
    */
   let attributeCount = Number.POSITIVE_INFINITY;
   return {

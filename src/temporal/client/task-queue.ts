@@ -17,7 +17,7 @@ export interface TaskQueueState {
 /** The backlog of one type of task. Some Temporal servers don't report it. */
 export interface Backlog {
   readonly type: 'workflow' | 'activity';
-  /** How many tasks are waiting, which Temporal only knows approximately. */
+  /** The approximate number of waiting tasks. Temporal doesn't know the exact number. */
   readonly tasks: number;
   readonly ageMs: number;
 }

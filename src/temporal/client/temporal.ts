@@ -33,15 +33,15 @@ export type Temporal = ReturnType<typeof createTemporal>;
 
 export interface StartOptions {
   readonly delayMs?: number;
-  /** True to start the learning batch even if an earlier run of it has ended. */
+  /** Set to true to start the learning batch again if an earlier run of it has already ended. */
   readonly again?: boolean;
 }
 
 const attributeNames = Object.values(searchAttributes).map(({ name }) => name);
 
 /**
- * With these status codes, the server rejects the request itself. After any other error, we assume that Temporal is
- * down.
+ * With these status codes, the server tells us that the request itself is wrong. For any other error, we assume that
+ * Temporal is down.
  */
 const permanentCodes: readonly unknown[] = [grpcStatus.invalidArgument, grpcStatus.failedPrecondition, grpcStatus.outOfRange];
 
@@ -152,7 +152,7 @@ async function startEntry(
     } catch (error) {
       if (!withAttributes || !permanentCodes.includes(grpcCodeOf(error))) throw error;
       await retryWhileClosing(() => start(false));
-      // Without the search attributes the start succeeded, so they were the reason for the rejection.
+      // The start succeeded without the search attributes, so they were the reason why the first start was rejected.
       attributes.disable();
     }
     return true;

@@ -60,8 +60,8 @@ export async function servesNamespace(address: string, namespace: string): Promi
     await withRequestTimeout(connection, () => connection.workflowService.describeNamespace({ namespace }));
     return true;
   } catch {
-    // The server may not be up yet, or another program may be listening here. The caller decides whether to retry or to
-    // terminate it.
+    // The server may not be up yet, or another program may be listening on this port. The caller decides whether to try
+    // again or to terminate the server.
     return false;
   } finally {
     await connection.close();
@@ -130,7 +130,7 @@ export async function ensureNamespace(
 }
 
 export interface SearchAttributeRegistration {
-  /** The gateway's attributes that exist in the namespace. */
+  /** The search attributes of the gateway that exist in the namespace. */
   readonly registered: readonly string[];
   readonly rejection?: unknown;
 }
@@ -152,8 +152,8 @@ export async function registerSearchAttributes(
       await operatorService.addSearchAttributes({ namespace, searchAttributes: { [name]: keywordType } });
       registered.push(name);
     } catch (error) {
-      // If the attribute wasn't in the list, another process of the gateway must have registered it just now. If it
-      // was, it exists with a different type.
+      // If the attribute wasn't in the list before, another process of the gateway has probably registered it just now.
+      // Otherwise it already exists with a different type.
       if (grpcCodeOf(error) === grpcStatus.alreadyExists && !Object.hasOwn(customAttributes, name)) registered.push(name);
       else rejection ??= error;
     }
@@ -165,7 +165,7 @@ function isMissingNamespace(error: unknown): boolean {
   return error instanceof NamespaceNotFoundError || grpcCodeOf(error) === grpcStatus.notFound;
 }
 
-/** True if the server can't be reached, false if it rejected the request. */
+/** Returns true if the error means that the server can't be reached, and false if the server rejected the request. */
 export function isUnavailable(error: unknown): boolean {
   return unavailableCodes.includes(grpcCodeOf(error));
 }

@@ -10,7 +10,10 @@ import type { LogFields } from '../../observability/log-fields.ts';
 import type { Logger as GatewayLogger } from '../../observability/logger.ts';
 
 const repeatIntervalMs = 60_000;
-/** Limits how many kinds of messages are remembered. Beyond that, some may be logged more often than once a minute. */
+/**
+ * How many different messages we remember in order to suppress repetitions. If there are more, some of them may be
+ * logged more often than once a minute.
+ */
 const maxMessages = 200;
 
 export function createSdkLogger(logger: GatewayLogger): Logger {
@@ -55,7 +58,7 @@ function isNoise(message: string, metadata: LogMetadata | undefined): boolean {
   );
 }
 
-/** Picks ids and names, which are the only log fields that are known to be safe. */
+/** Returns the ids and names, and the error. We don't know whether any other field is safe to log. */
 function pickFields(metadata: LogMetadata | undefined): LogFields {
   const fields: { -readonly [Name in keyof LogFields]: unknown } = {};
   for (const name of ['sdkComponent', 'workflowId', 'workflowType', 'activityType', 'attempt', 'runId', 'taskQueue'] as const) {

@@ -34,7 +34,7 @@ export async function readOrCreateDataDirId(dataDir: string): Promise<string> {
     try {
       await writeFile(file, `${randomBytes(6).toString('hex')}\n`, { mode: 0o600, flag: 'wx' });
     } catch (error) {
-      // Another process created the file first, so use its id.
+      // If another process has created the file first, we use its id.
       if (errorCode(error) !== 'EEXIST') throw error;
     }
   }

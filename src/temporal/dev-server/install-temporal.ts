@@ -106,7 +106,7 @@ function killGroup(pid: number | undefined): void {
     // The caller deletes the folder of these processes anyway, so it's fine to use SIGKILL.
     process.kill(-pid, 'SIGKILL');
   } catch {
-    // All processes of the group have already exited.
+    // This fails if all processes of the group have already exited.
   }
 }
 
@@ -118,7 +118,8 @@ function lowerPriority(pid: number): void {
   try {
     setPriority(pid, constants.priority.PRIORITY_LOW);
   } catch {
-    // The process has exited, or we lack the permission, in which case the build continues at normal priority.
+    // If the process has exited, there's nothing to do. If we lack the permission, the build continues at normal
+    // priority.
   }
 }
 

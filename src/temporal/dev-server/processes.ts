@@ -53,7 +53,7 @@ export async function terminateProcess(identity: ProcessIdentity, graceMs: numbe
 }
 
 async function readLinuxStartTime(pid: number): Promise<string | null> {
-  // The file is missing if the process has exited.
+  // If the process has exited, the file doesn't exist.
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => null);
   if (stat === null) return null;
   // The second field is the name of the command in parentheses, which can itself contain spaces and parentheses. So we

@@ -63,7 +63,8 @@ async function install(environment: TemporalEnvironment, logger: Logger, signal:
       const version = await installInto({ folder, environment, logger, signal });
       if (!(await isRunnable(join(folder, 'temporal'), signal))) throw new Error('the installed program does not run on this machine');
       const target = join(cacheDir, `temporal-${version}`);
-      // A working CLI in this folder would have been found in the cache, so it's safe to replace the folder.
+      // The cache was searched before, so if this folder exists, the CLI in it doesn't work and we can replace the
+      // folder.
       await rm(target, { recursive: true, force: true });
       await rename(folder, target);
       logger.info({ source, version, seconds: Math.round((performance.now() - startedAt) / 1000) }, 'installed Temporal');
@@ -112,7 +113,7 @@ async function isRunnable(program: string, signal: AbortSignal): Promise<boolean
     return stdout.startsWith('temporal version');
   } catch {
     signal.throwIfAborted();
-    // There's no CLI here or it isn't executable, so the caller tries the next candidate.
+    // The file doesn't exist or isn't executable, so the caller has to try the next candidate.
     return false;
   }
 }

@@ -77,7 +77,7 @@ export function startDispatcher(options: DispatcherOptions) {
   let reachable: boolean | null = null;
   /** The dependency whose outage has been logged, or null if there's no outage. */
   let outage: Dependency | null = null;
-  /** When the oldest row was created, as a value of `performance.now()` in this process. */
+  /** When the oldest row was created, converted to the clock of `performance.now()` in this process. */
   let oldestCreatedAt: number | null = null;
   let listening: { stop(): Promise<void> } | null = null;
   const loop = createBackgroundLoop({
@@ -134,7 +134,10 @@ export function startDispatcher(options: DispatcherOptions) {
     return true;
   }
 
-  /** Wakes the loop because there's a new row. During an outage we ignore it, because it would defeat the backoff. */
+  /**
+   * Wakes the loop after a new row was written. During an outage this does nothing, because waking the loop would
+   * defeat the backoff.
+   */
   function wakeUnlessOutage(): void {
     if (outage === null) loop.wake();
   }

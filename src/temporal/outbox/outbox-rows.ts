@@ -20,7 +20,7 @@ export class PermanentStartError extends Error {
 
 export interface OutboxRow extends OutboxEntry {
   readonly id: number;
-  /** Null if the project was deleted, or if the work doesn't belong to a project. */
+  /** The slug of the row's project. Null if the project was deleted, or if the work doesn't belong to a project. */
   readonly projectSlug: string | null;
   /** Delivery attempts, including this one. */
   readonly attempts: number;
@@ -29,8 +29,8 @@ export interface OutboxRow extends OutboxEntry {
 
 const batchSize = 100;
 /**
- * The dev server handles one transaction at a time. If we started more workflows at once, requests of the worker would
- * starve.
+ * The dev server handles one transaction at a time. With more concurrent starts, the worker's requests would have to
+ * wait too long.
  */
 const maxConcurrentStarts = 5;
 /** Rejected rows are retried after 2, 4, 8 … seconds, and hourly after this many attempts. */
@@ -173,5 +173,5 @@ export async function countRows(queries: Queries): Promise<{ readonly due: numbe
   return row ?? { due: 0, rejected: 0 };
 }
 
-/** Counting stops here. After weeks without Temporal, counting all rows of the outbox would be slow. */
+/** We stop counting at this number. After weeks without Temporal, it would be slow to count all rows of the outbox. */
 const outboxCountLimit = 100_000;

@@ -28,7 +28,9 @@ class MissingPayloadKeyError extends Error {
   }
 }
 
-/** Called with the id of the missing key. The workflow id is only set if the SDK knows it. */
+/**
+ * Called if we don't have the key that a payload was encrypted with. The workflow id is only set if the SDK knows it.
+ */
 export type OnMissingKey = (keyId: string, workflowId?: string) => void;
 
 /** Keys of 32 bytes. A function has to return the same array until the keys change. */

@@ -13,7 +13,7 @@ export const failureMark = 'gateway-failure';
 
 const converter = new DefaultFailureConverter({ encodeCommonAttributes: true });
 
-/** The SDK expects an export with this name. */
+/** The SDK looks for an export with the name `failureConverter`. */
 export const failureConverter: FailureConverter = {
   errorToFailure(error, payloadConverter, context) {
     const failure = converter.errorToFailure(error, payloadConverter, context);

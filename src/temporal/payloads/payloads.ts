@@ -80,7 +80,7 @@ export function isPublic({ metadata, data }: Payload): boolean {
   return typeof value === 'string' ? isNote(value) : isWorkflowMetadata(value);
 }
 
-/** Requires that a failure's payload is an object with a message, a stack, or both, and nothing else. */
+/** Throws if a failure's payload is anything but an object with a message, a stack, or both. */
 function checkFailure(text: string): void {
   const value = parse(text);
   const isFailure =

@@ -43,8 +43,8 @@ function isLocation(value: unknown): boolean {
 }
 
 /**
- * Recognizes a result of `__temporal_workflow_metadata`. Its current details and descriptions have to be notes, or
- * sentences that belong to the SDK's own queries.
+ * Recognizes a result of the query `__temporal_workflow_metadata`. All texts in it have to be notes, except for the
+ * sentences with which the SDK describes its own queries.
  */
 export function isWorkflowMetadata(value: unknown): boolean {
   if (!isObject(value) || !hasOnly(value, ['definition', 'currentDetails'])) return false;

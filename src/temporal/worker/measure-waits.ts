@@ -13,7 +13,7 @@ export function measureWaits(onWait: (ms: number) => void) {
   return ({ info }: ActivityContext) => ({
     inbound: {
       execute<Input>(input: Input, next: (input: Input) => Promise<unknown>): Promise<unknown> {
-        // The clocks of two machines are compared here, so the difference can be negative.
+        // The scheduled time comes from the clock of another machine, so the difference can be negative.
         if (!info.isLocal) onWait(Math.max(0, systemClock.now() - info.currentAttemptScheduledTimestampMs));
         return next(input);
       },

@@ -83,8 +83,8 @@ export function runWorker(options: TemporalOptions, spec: WorkerSpec) {
         workflowBundle: { codePath },
       });
       const run = worker.run();
-      // Run the worker even if we've been stopped in the meantime, because the SDK doesn't release its resources until
-      // `run` ends.
+      // If we were stopped in the meantime, shut the worker down, but still wait for `run`. The SDK doesn't release its
+      // resources before `run` ends.
       if (stopping.signal.aborted) worker.shutdown();
       else logger.info({ queue: memoryQueue, namespace: options.namespace }, 'Temporal worker started');
       await run;
@@ -106,13 +106,14 @@ export async function installRuntime(logger: Logger): Promise<void> {
     logger: createSdkLogger(logger),
     telemetryOptions: { logging: { filter: { core: 'WARN', other: 'ERROR' }, forward: {} } },
     workerHeartbeatInterval: 0,
-    // The application stops its parts in a certain order, so it handles signals itself.
+    // Keep the SDK from handling signals. The application handles them itself, because it has to stop its parts in a
+    // certain order.
     shutdownSignals: [],
   });
 }
 
 const backoff = { initialMs: 500, maxMs: 15_000 };
-/** After a run of at least this length, failures are counted from zero again. */
+/** If a run has lasted at least this long when it fails, we start to count failures from the beginning. */
 const healthyAfterMs = 60_000;
 
 /**

@@ -11,7 +11,7 @@ export interface WorkerSpec {
   /** Returns the path of the workflow bundle. Called whenever the worker (re)starts. */
   readonly bundle: (signal: AbortSignal) => Promise<string>;
   readonly buildId?: string | undefined;
-  /** Called when an activity starts. `ms` is how long its task has waited for a worker. */
+  /** Called when an activity starts, with the time in milliseconds that its task had to wait for a worker. */
   readonly onActivityWait?: (ms: number) => void;
   readonly graceMs: number;
 }

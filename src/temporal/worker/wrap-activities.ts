@@ -17,8 +17,8 @@ export function wrapActivities(activities: object, logger: Logger): Record<strin
     wrapped[name] = async (...inputs) => {
       try {
         const result: unknown = await activity(...inputs);
-        // The codec checks the result too. But if it rejects a result, the SDK writes the error with its stack to the
-        // history, so check it here first.
+        // The codec also checks the result. But if the codec rejects it, the SDK writes the error with its stack to the
+        // history, so check the result here first.
         checkPayload(result);
         return result;
       } catch (error) {

@@ -55,7 +55,7 @@ type ColumnFilter = keyof typeof columns;
 const planFilters = ['canary', 'control'] as const;
 type PlanFilter = (typeof planFilters)[number];
 
-/** Maps each excluding filter to the filter that finds the excluded calls. */
+/** For each filter that excludes calls, the filter that selects those calls instead. */
 const exclusions = {
   not_source: 'source',
   not_model: 'model',
@@ -121,7 +121,7 @@ export type CallFilter = Readonly<
   Partial<Record<ColumnFilter | PlanFilter | ConditionFilter | Exclusion | BoundFilter | 'status' | 'subject' | 'attempted', string>>
 >;
 
-/** Returns the names of the active filters, except for `own`, which isn't an attribute of a call. */
+/** Returns the names of the filters that are set. `own` isn't included, because it isn't an attribute of a call. */
 export function namesOf({ own: _own, ...filter }: CallFilter): string[] {
   return Object.entries(filter).flatMap(([name, value]) => (value === undefined ? [] : [name]));
 }
@@ -195,9 +195,9 @@ export function createParameters() {
   return {
     values,
     add,
-    /** Adds one end of each period as a list of call ids. */
+    /** Adds an array parameter with the lowest possible call id at the start or the end of each period. */
     addIds: (periods: readonly Period[], side: keyof Period): string => `${add(periods.map((period) => minIdAt(period[side])))}::uuid[]`,
-    /** Adds an array parameter with the start or the end of each period. */
+    /** Adds an array parameter with the time of the start or the end of each period. */
     addTimes: (periods: readonly Period[], side: keyof Period): string =>
       `${add(periods.map((period) => new Date(period[side])))}::timestamptz[]`,
   };
@@ -213,7 +213,10 @@ export function whereCalls({ projectId, from, to, filter = {} }: CallSelection, 
   return [...range, whereFilter(filter, parameters)].join(' and ');
 }
 
-/** Returns only the condition for the filters, on `calls c` or on aggregates (alias `stored`). */
+/**
+ * Like `whereCalls`, but without the project and the range of ids. The condition can also be for aggregates (alias
+ * `stored`) instead of calls (alias `c`).
+ */
 export function whereFilter(filter: CallFilter, { add }: Parameters, row: FilteredRow = 'c'): string {
   const terms = ['true'];
   for (const [name, value] of Object.entries(filter)) {
@@ -236,7 +239,7 @@ export function whereFilter(filter: CallFilter, { add }: Parameters, row: Filter
       const { sql, scale } = bounds[name];
       terms.push(`${sql} ${add(Math.round(Number(value) * scale))}::bigint`);
     } else if (name === 'attempted') {
-      // Count rows instead of using `exists`, for the same reason as in `failoversSql`.
+      // We count rows instead of using `exists`, because PostgreSQL would then load all attempts into a hash table.
       terms.push(
         `(select count(*) from attempts tried where tried.call_id = c.id and tried.provider || '/' || tried.model = ${add(value)}::text) > 0`,
       );
@@ -252,8 +255,9 @@ export function subjectHash(value: string, { add }: Pick<Parameters, 'add'>): st
 }
 
 /**
- * With stored sums, the only way to exclude an application or key is to subtract its sums. This splits the exclusion
- * off the filter. Returns null if the filter has none.
+ * Splits a filter that excludes an application or key into the filter without the exclusion and one for the excluded
+ * calls. We can't exclude anything from stored sums, so we subtract the sums of the excluded calls instead. Returns
+ * null if the filter excludes no application or key.
  */
 export function splitExclusion(
   filter: CallFilter,

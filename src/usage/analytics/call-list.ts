@@ -54,7 +54,7 @@ export async function readCallPage(queries: Queries, { before = null, limit, ...
   const { from, to, filter = {}, maxRows } = selection;
   const range = { from, to: before === null ? to : Math.min(to, timeOf(before) + 1) };
   const names = namesOf(filter);
-  // The index on ids, or that of a single filter, already has the calls in the right order.
+  // If there are no filters, or only one that has an index, that index already returns the calls in the right order.
   const isIndexed = names.length === 0 || (names.length === 1 && indexedFilters.has(names[0] ?? ''));
   const isWhole = isIndexed && (names.length > 0 || filter.own !== 'hide');
   const matching = isWhole ? null : await findMatchingPeriods(queries, { ...selection, ...range }, wanted);

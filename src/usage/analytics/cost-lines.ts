@@ -25,16 +25,19 @@ export interface CostLine {
     /** Uses of a tool that the vendor runs, e.g. `tool web_search`. */
     | `tool ${string}`;
   readonly count: number;
-  /** The price for `per` units, in nano-dollars. Null for earlier attempts, because their prices can differ. */
+  /**
+   * The price for `per` units, in nano-dollars. Null for `earlier attempts`, because they may have had different
+   * prices.
+   */
   readonly priceNanos: bigint | null;
   readonly per: 1 | 1_000_000;
-  /** The exact cost, because only the total is rounded. */
+  /** The exact cost of the line. Only the total is rounded. */
   readonly costNanos: { readonly whole: bigint; readonly millionths: bigint };
 }
 
 export type CostComparison =
   | 'equal'
-  /** Possible reasons are a later price correction, or usage that the vendor reported late. */
+  /** The stored cost is different, e.g. because the price was corrected later or the vendor reported the usage late. */
   | 'different'
   /** Responses from the cache are free. */
   | 'cache_hit'

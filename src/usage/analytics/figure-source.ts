@@ -57,7 +57,8 @@ export async function findSource(queries: Queries, request: SourceRequest): Prom
   const part = excluded && toPart({ ...request, filter: excluded }, split.isOwn);
   if (part === null) return whole;
   const { addends } = await findSource(queries, part);
-  // Without a group, every sum is named null, even if a filter has given the subtracted ones a name.
+  // Without a group, the name of every sum has to be null. The sums that we subtract may have a name because of their
+  // filter.
   const name = (each: Addends): string => ((part.group ?? null) === null ? 'null::text' : each.name);
   return {
     isRows: false,
@@ -79,8 +80,8 @@ export async function findSource(queries: Queries, request: SourceRequest): Prom
 const withoutCorrelation = ['task', 'turn', 'agent', 'trigger'] as const;
 
 /**
- * Returns the request for the calls to subtract, or null if there are none. Percentiles can't be subtracted, so they're
- * computed from the remaining histograms later.
+ * Returns a request for the calls to subtract, or null if there are none. We leave out percentiles, because they can't
+ * be subtracted. They're computed later, from the histograms that remain after the subtraction.
  */
 function toPart(request: SourceRequest, isOwn: boolean): SourceRequest | null {
   const { filter = {}, group = null, costly = [], names } = request;
@@ -100,7 +101,7 @@ async function findSummedSource(queries: Queries, request: SourceRequest): Promi
   const aggregates = aggregateScopeOf(filter, group);
   const isSummed = unit !== 'minute' && (rollup === 'task' ? !hasPercentiles : rollup !== null || aggregates !== null);
   if (!isSummed) {
-    // A chart by minute is too short to need a limit.
+    // Charts by minute don't need a limit, because they only cover a short time.
     if (maxRows !== undefined && unit !== 'minute') await assertRowsAtMost(queries, { ...request, periods: [request] }, maxRows);
     return rowsOf(request);
   }
@@ -139,8 +140,9 @@ async function findRollups(
 }
 
 /**
- * If there are no calls after the last period, extend it to the end of the month to use the monthly sum. By task, there
- * are no sums for less than a day, so we'd otherwise have to read today's call rows, which takes longer.
+ * Extends the last period to the end of the month if there are no calls after it, so that we can use the monthly sum.
+ * There are no sums by task for less than a day. We'd otherwise have to read the call rows of today, which takes
+ * longer.
  */
 async function withoutLateEdge(queries: Queries, projectId: string, periods: readonly Period[]): Promise<readonly Period[]> {
   const last = periods.at(-1);

@@ -1,4 +1,4 @@
-/** Describes the figures that a caller wants. */
+/** Defines what a request for figures can ask for, e.g. how to group and rank calls. */
 import type { CalendarUnit } from '../../core/time-zone.ts';
 import { type CallSelection, personSql } from './call-filter.ts';
 import type { CostlyFigure } from './figures.ts';

@@ -17,7 +17,10 @@ export interface Figures {
   readonly cacheHits: number;
   /** The number of calls that could have been served from the response cache. */
   readonly cacheLookups: number;
-  /** The number of calls with a second attempt, or the number of attempts that aren't the first of their call. */
+  /**
+   * The number of calls with a second attempt. If the figures count attempts, this is the number of attempts that
+   * aren't the first of their call.
+   */
   readonly failovers: number;
 }
 
@@ -40,15 +43,15 @@ export const noFigures: Figures = {
 };
 
 /**
- * Figures that require sorting rows or looking up the attempts of each call, which is slow. They're zero or null unless
- * they're requested.
+ * Figures that are slow to compute, because we have to sort rows or look up the attempts of each call. If they aren't
+ * requested, they're zero or null.
  */
 export type CostlyFigure = 'latency' | 'firstChunk' | 'failovers';
 
 type Counts = Pick<Figures, 'calls' | 'errors' | 'unpriced' | 'cacheHits' | 'cacheLookups'> & Figures['tokens'];
 
 export interface FiguresRow extends Counts {
-  /** A string, because the sum may exceed the range of safe integers. */
+  /** This is a string, because the sum may exceed the range of safe integers. */
   readonly cost: string;
   readonly latency?: readonly number[] | null;
   readonly firstChunk?: readonly number[] | null;

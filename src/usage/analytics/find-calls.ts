@@ -28,7 +28,7 @@ export interface FoundCalls {
 
 /** How many calls we return for a vendor's request id. Vendors should never use an id twice. */
 const maxCalls = 10;
-/** No header can contain a longer id. */
+/** We don't search for longer texts. Ids come from HTTP headers, and no header can be longer than this. */
 const maxLength = 16_384;
 
 export async function findCalls(queries: Queries, projectId: string, text: string): Promise<FoundCalls> {

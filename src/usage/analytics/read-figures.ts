@@ -23,7 +23,7 @@ export interface UnitFigures {
   /** Exclusive. */
   readonly end: number;
   readonly figures: Figures;
-  /** In the same order as `FiguresReport.groups`. */
+  /** The figures of each group, in the same order as in `FiguresReport.groups`. */
   readonly groups: readonly Figures[];
 }
 
@@ -36,8 +36,9 @@ export interface FiguresReport {
 }
 
 /**
- * Figures for a unit of time and a group, both numbered from 1. `place` is 0 for everything outside of the top groups.
- * `unit` is null for all units together, and `place` is null for all groups together.
+ * The figures of a group in a unit of time. `unit` is the number of the unit (starting at 1), or null for all units
+ * together. `place` is the rank of the group (starting at 1), 0 for everything outside of the top groups, or null for
+ * all groups together.
  */
 type PlacedRow = FiguresRow & { readonly unit: number | null; readonly place: number | null };
 
@@ -105,7 +106,8 @@ async function readRows(
   const hasFailovers = costly.includes('failovers');
   const exact = isRows ? percentiles : [];
   const parameters = createParameters();
-  // At the ends of the range, failovers cost a lookup per call row, so only read them on request.
+  // At the ends of the range, there are no stored sums and we have to look up the failovers of each call row. So we
+  // only read them on request.
   const wanted = [...measures, ...(hasFailovers ? (['failovers'] as const) : []), ...exact.map((name) => histograms[name])];
   const sums = placed(selectSums(addends(parameters), wanted), parameters);
   const rows = await queries.query<PlacedRow>(
@@ -180,9 +182,11 @@ export async function readTop(queries: Queries, request: TopRequest, group: Grou
       parameters.values,
     );
   };
-  // A project can have any number of tasks, so first read only the sums for ranking, and then all figures of the top
-  // tasks. Over a short range, both steps read call rows. The index on these only contains calls with a task, so two
-  // steps only pay off if calls without a task are left out (`isNamed`).
+  // A project can have any number of tasks. So we first read only the sums that we need to rank them, and then all
+  // figures of the top tasks.
+  //
+  // Over a short range, we'd have to read call rows in both steps. That's only faster than a single step if `isNamed`
+  // is set, because there's an index on just those calls that have a task.
   const isByTask = isAnyTask(request, group) && (isNamed || request.to - request.from > 2 * dayMs);
   const ranked = isByTask ? await readGroups([...new Set(['calls', ...of] as const)], '') : undefined;
   const rows = await readGroups(

@@ -15,7 +15,9 @@ export interface Use {
 
 export interface RecentUse {
   readonly project: Use;
-  /** By quota key. Virtual keys that share a quota have a single entry. */
+  /**
+   * The recent use of each key, by its quota key. If several virtual keys share a quota, they have one entry together.
+   */
   readonly keys: ReadonlyMap<string, Use>;
   readonly applications: ReadonlyMap<string, Use>;
 }

@@ -12,10 +12,13 @@ const everywhere = {
 } as const;
 const ofProject = { ...everywhere, route: 'route', cache: 'cache', failover: 'failed_over', price: 'priced' } as const;
 
-/** Returns a scope whose aggregates support the group and all filters, or null if there's none. */
+/**
+ * Returns a scope whose aggregates have the attribute of the group and those of all filters. Returns null if there's
+ * none.
+ */
 export function aggregateScopeOf(filter: CallFilter, group: Group | null): AggregateScope | null {
-  // The filter `attempted` is about calls. Only the aggregates by provider know the attempted models, but they count
-  // attempts.
+  // The filter `attempted` selects calls. Only the aggregates by provider contain the models that were attempted, but
+  // since these count attempts, we can't use them here.
   if (filter.attempted !== undefined) return null;
   const names = [...new Set([...namesOf(filter), ...(group === null ? [] : group === 'attempted' ? ['provider'] : [group])])];
   const [scope = 'project', ...others] = owners.filter((owner) => names.includes(owner));
@@ -24,8 +27,8 @@ export function aggregateScopeOf(filter: CallFilter, group: Group | null): Aggre
 }
 
 /**
- * Returns a scope together with the filters that its aggregates support. Without the other filters, it matches more
- * calls.
+ * Returns a scope, and those filters that its aggregates support. The other filters are left out, so the result may
+ * match more calls than `filter`.
  */
 export function aggregateFilterOf(filter: CallFilter): { readonly scope: AggregateScope; readonly filter: CallFilter } {
   const scope = owners.find((owner) => owner !== 'provider' && filter[owner] !== undefined) ?? 'project';

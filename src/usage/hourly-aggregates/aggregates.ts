@@ -15,11 +15,12 @@ import type { AggregateScope } from './aggregate-scope.ts';
 const maxUncoveredMs = 6 * hourMs;
 
 /**
- * Finds the hours and days of adjacent periods for which there are aggregates. We need call rows for everything else.
- * That's less than an hour at each end, outdated hours, and the time before there were aggregates.
+ * Finds the hours and days of adjacent periods for which there are aggregates. For all other times, the figures have to
+ * come from call rows. That's less than an hour at each end, hours that are outdated, and the time before there were
+ * aggregates.
  *
- * The figures are read by a later statement. If the calls of an hour change between the two, it still uses the sums
- * from before the change.
+ * The figures are read by a later statement. If calls of an hour change in between, it still uses the aggregates that
+ * we've found here, and doesn't see the change.
  */
 export async function coverByAggregates(queries: Queries, projectId: string, periods: readonly Period[]): Promise<Cover> {
   const [from, to] = [periods[0]?.from ?? 0, periods.at(-1)?.to ?? 0];
@@ -65,7 +66,7 @@ export function aggregatesOf({ projectId, scope, filter, group, cover }: Aggrega
     name === undefined
       ? 'aggregate.start >= segment.first and aggregate.start < segment.after'
       : `aggregate.start = segment.first and ${matchesValue('aggregate.name', name, parameters)}`;
-  // See rollups/rollup-sums.ts for the purpose of `offset 0`.
+  // `offset 0` makes PostgreSQL scan one index range per segment or edge (see `rollupsOf` in rollups/rollup-sums.ts).
   return [
     {
       row: 'stored',

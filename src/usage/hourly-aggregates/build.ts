@@ -73,8 +73,8 @@ async function buildHours(tx: Queries, max: number, callsOfPart: number): Promis
   );
   const [latest] = hours;
   if (!latest) return false;
-  // PostgreSQL expects a range of ids to have one row and would choose nested loops, which compare every call of the
-  // hour with every attempt.
+  // PostgreSQL assumes that a range of ids contains only one row. It would therefore choose nested loops, and compare
+  // every call of the hour with every attempt.
   await tx.query('set local enable_nestloop = off');
   for (const [index, { projectId, start }] of hours.entries()) {
     if (index > 0 && performance.now() - startedAt > maxWorkMs) break;
@@ -94,7 +94,8 @@ async function buildHour(tx: Queries, projectId: string, start: Date, callsOfPar
     values,
   );
   const [from, to] = [minIdAt(start.getTime()), minIdAt(start.getTime() + hourMs)];
-  // Process busy hours in parts. Several parts may have aggregates with the same attributes, which readers add up.
+  // Build the aggregates of a busy hour in several steps. The steps may insert aggregates with the same attributes, so
+  // readers have to add them up.
   const parts = await tx.query<{ id: string }>(
     `select id from (
        select id, row_number() over (order by id) as number from calls where project_id = $1::uuid and id >= $2::uuid and id < $3::uuid

@@ -10,13 +10,16 @@ import { aggregatesOf, coverByAggregates, isMostlyRows } from './aggregates.ts';
 
 export interface MatchingPeriods {
   readonly periods: readonly Period[];
-  /** The number of calls that match the filters which aggregates support. Incomplete hours count as zero. */
+  /**
+   * How many calls in these periods match the filters. This ignores filters that aggregates don't support, and counts
+   * periods without aggregates as zero.
+   */
   readonly calls: number;
 }
 
 /**
- * Yields lists of periods that may have matching calls, latest first. Each list but the last has at least `wanted`
- * calls that match the filters which aggregates support. Returns null if aggregates don't help.
+ * Yields periods that may have matching calls, latest first. Each list contains at least `wanted` calls (except for the
+ * last list), according to those filters that aggregates support. Returns null if aggregates don't help.
  */
 export async function findMatchingPeriods(
   queries: Queries,
@@ -24,8 +27,8 @@ export async function findMatchingPeriods(
   wanted: number,
 ): Promise<AsyncGenerator<MatchingPeriods> | null> {
   const { scope, filter: known } = aggregateFilterOf(filter);
-  // Hidden calls of the gateway itself have to be subtracted. Only the aggregates by application count these calls, so
-  // those have to support the other filters as well.
+  // If the gateway's own calls are hidden, we have to subtract them. Only the aggregates by application tell these
+  // calls apart from others, so this only works if they support the other filters too.
   const own = filter.own === 'hide' && scope === 'project' ? onlyOwnCalls(known) : null;
   const subtracted = own !== null && aggregateScopeOf(own, null) === 'source' ? own : null;
   if (Object.keys(known).length === 0 && subtracted === null) return null;
@@ -51,10 +54,13 @@ export async function findMatchingPeriods(
   };
 
   return (async function* () {
-    // The edges have no aggregates, so count their unknown number of calls as zero.
+    // The edges have no aggregates, so we don't know how many calls they contain. Count them as zero.
     const edges = cover.edges.map((edge) => ({ ...edge, calls: 0, span: 'hour' as const }));
     const left = [...(await readMatching(cover.segments)), ...edges].toSorted((one, other) => other.from - one.from);
-    /** Takes the latest spans from `left` until they have at least `wanted` matching calls. */
+    /**
+     * Removes the latest spans from `left` and returns them. Takes as many as it needs to get at least `wanted`
+     * matching calls.
+     */
     const take = (): typeof left => {
       let calls = 0;
       const after = left.findIndex((span) => {

@@ -7,7 +7,7 @@ import { lockGlobal } from '../../db/locks.ts';
 import { toBatches } from '../../db/row-batches.ts';
 import { insertPrices, type PriceRow, periodColumns } from './price-history.ts';
 
-/** A model has few prices, so a statement for this many models returns fewer than 500 rows. */
+/** The number of models per statement. Each model has only a few prices, so the result has fewer than 500 rows. */
 const batchSize = 50;
 
 /**
@@ -43,8 +43,8 @@ export async function correctHistory(
 }
 
 /**
- * Returns the correct history between `from` and `to`. Empty if nothing has to change, or if the model has no current
- * price. `rows` have to be sorted by time.
+ * Returns the rows of the corrected history, in which the current price applies from `from` to `to`. Returns an empty
+ * list if that's already the case, or if the model has no current price. `rows` have to be sorted by time.
  */
 function correctedRows(rows: readonly PriceRow[], from: number, to: number): PriceRow[] {
   const now = rows.at(-1);

@@ -14,7 +14,9 @@ export type RecalculatedCost =
    */
   | { readonly kind: 'price_unknown' | 'units_not_kept' | 'video' };
 
-/** `units` is null if there are none, or if they weren't stored at the time. `prices` is null if they're unknown. */
+/**
+ * `units` is null if the call has none, or if they weren't stored at the time. `prices` is null if we don't know them.
+ */
 export function recalculateCost(route: Route, tokens: Tokens, units: CallUnits | null, prices: ModelPrices | null): RecalculatedCost {
   switch (route) {
     case 'video':

@@ -53,7 +53,7 @@ const stopTimeoutMs = 2_000;
 
 interface KeyWindow {
   rows: number;
-  /** Only what has been counted since we last began to store counts. */
+  /** The counts of this key by reason. Only includes calls since we last began to store counts. */
   readonly counts: Map<string, RefusalCount>;
 }
 
@@ -133,7 +133,7 @@ export function createRefusalRecorder({ database, logger }: { database: Database
     loop.wake(intervalMs);
   };
 
-  /** Stores all counts and a batch of rows. On failure, they stay for the next run. */
+  /** Stores all counts and up to `maxBatch` rows. If this fails, the next run stores them. */
   async function store(): Promise<void> {
     const batch = rows.slice(0, maxBatch);
     const waiting = counts;
@@ -141,7 +141,8 @@ export function createRefusalRecorder({ database, logger }: { database: Database
     rows = rows.slice(batch.length);
     counts = new Map();
     storingCounts = waiting.size;
-    // Start counting from zero, because the next counts will be added to the stored ones.
+    // The counts in `waiting` are about to be stored, so refusals from now on need new counts, which will be added to
+    // the stored ones.
     for (const window of windows.values()) window.counts.clear();
     try {
       await storeRefusals(database, batch, withRecorded(waiting, batch));

@@ -82,7 +82,7 @@ const countColumns: readonly Column<RefusalCount>[] = [
   ['recorded', 'bigint', ({ recorded }) => recorded],
 ];
 
-/** Counts with the same name are added up. */
+/** Returns the name that identifies a count. When we store counts, those with the same name are added up. */
 export function nameOf({ projectId, minute, keyPrefix, reason }: Omit<RefusalCount, 'calls' | 'recorded'>): string {
   return `${projectId} ${minute} ${keyPrefix} ${reason}`;
 }

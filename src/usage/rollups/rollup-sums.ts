@@ -16,7 +16,10 @@ import { coverPeriods, joinAdjacent, splitSegments } from './spans.ts';
 export type Scope = 'project' | 'key' | 'source' | 'model' | 'task';
 
 export interface RollupRequest {
-  /** With several projects and the scope `project`, sums are named by project id. */
+  /**
+   * A project or several projects. If there are several and the scope is `project`, each sum has the project's id as
+   * its name.
+   */
   readonly projectId: string | readonly string[];
   readonly scope: Scope;
   /** Each period begins where the previous one ends, so that no row is in two of them. */

@@ -1,4 +1,4 @@
-/** Splits periods into segments that have stored sums and the edges around them. */
+/** Splits periods of time into segments, for which there are stored sums, and edges, for which there are none. */
 import { dayMs, hourMs, minuteMs, monthAt } from '../../core/time.ts';
 import type { Period } from '../analytics/range.ts';
 
@@ -10,7 +10,7 @@ export interface Segment extends Period {
 }
 
 export interface Cover {
-  /** Whole spans with stored sums. Adjacent spans of the same kind are merged into one segment. */
+  /** The time for which there are stored sums. Adjacent spans of the same kind are merged into one segment. */
   readonly segments: readonly Segment[];
   /** Time without stored sums, for which we have to read call rows. */
   readonly edges: readonly Period[];
@@ -19,8 +19,7 @@ export interface Cover {
 const lengths = { quarter: 15 * minuteMs, hour: hourMs, day: dayMs } as const;
 
 /**
- * Splits adjacent periods into segments and edges. It prefers coarse spans, but a segment never goes beyond the end of
- * a period.
+ * Splits adjacent periods into segments and edges. It uses the longest spans that don't go beyond the end of a period.
  * @param spans the kinds of spans, from coarse to fine
  * @param isStored returns false if the sum for a span is missing or outdated
  */
@@ -57,7 +56,7 @@ export function joinAdjacent(periods: readonly Period[]): Period[] {
   return joined;
 }
 
-/** Splits segments into single spans, for faster lookups in indexes that have the name after the start. */
+/** Splits segments into single spans. This makes lookups faster if the index has the start before the name. */
 export function splitSegments(segments: readonly Segment[]): Segment[] {
   return segments.flatMap(({ span, from, to }) => {
     const spans: Segment[] = [];

@@ -7,7 +7,10 @@ import { type Credential, createBearerCredential, type LoadCredential } from './
 import type { ServerClock } from './server-clock.ts';
 import { type AwsCredentials, createSigner, mintBedrockToken, signRequest } from './sign-request.ts';
 
-/** The longest lifetime that AWS allows. A token can't outlive the credentials that it was derived from, though. */
+/**
+ * The longest lifetime of a token that AWS allows. If a token was derived from credentials that expire earlier, it
+ * expires with them.
+ */
 const tokenSeconds = 43_200;
 
 export function createAwsLoader(settings: AwsIdentitySettings, clock: ServerClock): LoadCredential {
@@ -97,5 +100,5 @@ function createDatePlugin(clock: ServerClock): ClientPlugin {
 const silent = { debug: ignore, info: ignore, warn: ignore, error: ignore };
 
 function ignore(): void {
-  // Does nothing. Without a logger, the SDK prints warnings to the console.
+  // Ignore all messages. Without a logger, the SDK would print warnings to the console.
 }

@@ -1,9 +1,9 @@
-/** A cloud issues credentials, and an identity adds them to the requests of a provider. */
+/** Clouds issue credentials, and a `VendorIdentity` adds the current one to each request to a provider. */
 import type { HttpRequest, HttpResponse, VendorHttpClient } from '../http-client.ts';
 
 export interface Credential {
   authorize(request: HttpRequest): Promise<HttpRequest>;
-  /** When the credential expires, by the clock that `LoadCredential` uses. Null if it never does. */
+  /** When the credential expires according to the clock that `LoadCredential` uses. Null if it never does. */
   readonly expiresAtMs: number | null;
   /** The secrets in this credential. They're stripped from all messages. */
   readonly secrets: readonly string[];

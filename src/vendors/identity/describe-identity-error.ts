@@ -6,7 +6,7 @@ import { stripSecrets } from '../strip-secrets.ts';
 const maxLength = 300;
 
 export function describeIdentityError(error: unknown): string {
-  // JSON.parse's own message would quote the file.
+  // Don't use the message of `JSON.parse`, because it quotes the file.
   if (error instanceof SyntaxError) return 'a file or response is not valid JSON';
   const message = readMessage(error);
   // The SDK quotes the command and its output, which can contain secrets.

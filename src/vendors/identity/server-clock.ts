@@ -6,7 +6,7 @@ import type { Clock } from '../../core/time.ts';
 
 export type ServerClock = ReturnType<typeof createServerClock>;
 
-/** `Date` only has whole seconds, and the response takes a while to arrive. */
+/** We ignore smaller differences, because `Date` only has whole seconds and the response takes a while to arrive. */
 const toleratedMs = 30_000;
 
 export function createServerClock(clock: Clock) {

@@ -19,7 +19,8 @@ interface OpenCall extends ItemPlace {
 }
 
 /**
- * The functions return the events that are ready to be sent. `position` counts the response's tool calls from 0.
+ * Functions that change a call return the events to send. `position` is the index of the tool call in the response,
+ * starting at 0.
  */
 export function createCallItems(items: OutputItems, tools: ReadonlyMap<string, CallerTool>) {
   const calls = new Map<number, OpenCall>();

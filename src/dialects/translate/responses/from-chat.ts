@@ -68,9 +68,11 @@ function createReasoning() {
       return more;
     },
     /**
-     * Seals all reasoning since the last call, so that the caller can send it back to the vendor. Returns null if there
-     * hasn't been any. Text is sealed even if the vendor doesn't need anything back. Without the seal, a vendor that has
-     * the responses route would receive the item later and reject it, because it didn't create it.
+     * Seals the reasoning since the last call, so that the caller can send it back to the vendor. Returns null if there
+     * hasn't been any.
+     *
+     * Text is sealed even if its vendor doesn't need it back. The seal is how we recognize the item later and keep it
+     * from a vendor with the responses route, which would reject an item that it didn't create.
      */
     seal(hasText: boolean): string | null {
       const members = {
@@ -145,5 +147,5 @@ export function createChatToResponses(identity: ResponsesIdentity, echo: Request
     fail: (message) => writer.fail(message, usage()),
     keepAlive: keepAliveComment,
   });
-  return { ...translator, /** Returns the response as far as it was sent. */ response: writer.response };
+  return { ...translator, /** Returns what was sent so far as a JSON response. */ response: writer.response };
 }

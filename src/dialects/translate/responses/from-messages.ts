@@ -25,7 +25,10 @@ export function messagesToResponse(answer: JsonObject, identity: ResponsesIdenti
   return writer.response();
 }
 
-/** A response with tool calls is complete, so it doesn't matter here whether there are any. */
+/**
+ * `toFinishReason` only uses its second argument to choose between two finish reasons that both mean a complete
+ * response, so it doesn't matter here.
+ */
 function incompleteReason(stopReason: Parameters<typeof toFinishReason>[0]) {
   return toIncompleteReason(toFinishReason(stopReason, false));
 }

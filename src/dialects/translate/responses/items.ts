@@ -15,7 +15,7 @@ import { toCustomArguments, toVendorName } from './tools.ts';
 /** The form in which a vendor accepts the reasoning of earlier turns. */
 export type ReasoningForm = 'messages' | NonNullable<ModelTraits['takesReasoning']>;
 
-/** An assistant message that the next items may still extend. */
+/** The assistant message that we're building. The next items may still add to it. */
 interface OpenTurn {
   text: string;
   readonly reasoning: ReasoningPart[];

@@ -14,7 +14,7 @@ export type OpenItem = readonly [index: number, item: JsonObject];
 
 export type OutputItems = ReturnType<typeof createOutputItems>;
 
-/** The ids of all items are derived from `digits`, so pass different digits for each call. */
+/** The ids of all items contain `digits`, so pass different digits for each call. */
 export function createOutputItems(digits: string) {
   const ended: OpenItem[] = [];
   let count = 0;

@@ -27,8 +27,8 @@ interface Declared {
 const customInput = 'input';
 
 /**
- * OpenAI runs these tools itself, and a model can do without them. `tool_search` is one of them because the tools that
- * it would find are always offered.
+ * OpenAI runs these tools itself. We may leave them out, because a model can do without them. It doesn't need
+ * `tool_search` because we always offer the tools that it would find.
  */
 const optionalTools = /^(?:web_search(?:_preview)?(?:_\d{4}_\d{2}_\d{2})?|image_generation|tool_search)$/;
 
@@ -106,7 +106,7 @@ function describeCustom({ description, format }: JsonObject): string {
 
 /** Vendors don't accept longer tool names. */
 const maxNameLength = 64;
-/** A tool in this namespace is treated like one without a namespace. */
+/** Tools in this namespace keep their plain names, as if they had no namespace. */
 const defaultNamespace = 'functions';
 
 export function toVendorName(name: string, namespace: string | null): string {

@@ -36,7 +36,7 @@ interface OpenReasoning extends ItemPlace {
   text: string;
 }
 
-/** The functions add something to the response, and return events that can be sent right away. */
+/** Functions that add something to the response return events, which can be sent right away. */
 export function createResponsesWriter(identity: ResponsesIdentity, { members, tools }: RequestEcho) {
   const digits = identity.id.replaceAll(/[^A-Za-z0-9]/g, '');
   const items = createOutputItems(digits);

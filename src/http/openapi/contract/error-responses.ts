@@ -98,8 +98,8 @@ function isCeiling(code: ErrorCode): boolean {
 }
 
 /**
- * Returns all statuses of an error code. If the vendors refuse a call, we respond with the status of the first one,
- * which can be a status that our own errors use as well.
+ * Returns all statuses of an error code. If vendors refuse a call, we respond with the status of the first vendor's
+ * response, so any 4XX is possible. We list 400, 413 and 415 separately, because our own errors use these as well.
  */
 function getStatuses(code: ErrorCode): string[] {
   switch (code) {
@@ -118,7 +118,7 @@ function bodySchema(style: ErrorResponsesSpec['style'], status: string, codes: r
 }
 
 function chatSchema(codes: readonly ErrorCode[]): JsonObject {
-  // If vendors can refuse the call, the error may contain a vendor's code, which can be any string.
+  // If vendors can refuse the call, allow any string, because the caller may get the vendor's own error code.
   const code = codes.includes('upstream_refused') ? { type: 'string' } : { type: 'string', enum: codes };
   return { allOf: [{ $ref: '#/components/schemas/ChatError' }, { properties: { error: { properties: { code } } } }] };
 }

@@ -6,16 +6,19 @@ import type { ResponseHeader } from './parameters.ts';
 export interface OperationSpec {
   readonly tag: string;
   readonly summary: string;
-  /** One or two sentences that the summary doesn't already say. */
+  /** The description of the operation. It adds one or two sentences to what the summary says. */
   readonly details: string;
-  /** How callers authenticate. `messages` means a virtual key that may also be in `x-api-key`. */
+  /**
+   * How callers authenticate: with a virtual key (`key`), with a virtual key that may also be in `x-api-key`
+   * (`messages`), with an admin token, or not at all.
+   */
   readonly auth: 'key' | 'messages' | 'admin' | 'none';
   /**
-   * `either` means that errors have the messages style if the request has an `anthropic-version` header. If this isn't
-   * set, the style follows from `auth`.
+   * Set to `either` if errors have the messages style for requests with an `anthropic-version` header, and the chat
+   * style for all others. If this isn't set, the style follows from `auth`.
    */
   readonly errorStyle?: 'either';
-  /** The names of parameters. You don't have to list path parameters, apart from ids. */
+  /** The names of the operation's parameters. Path parameters are added automatically, except for ids. */
   readonly parameters?: readonly string[];
   readonly body?: {
     readonly name: string;
@@ -24,9 +27,12 @@ export interface OperationSpec {
     /** An example that works with the demo configuration of `npm start`. */
     readonly example?: unknown;
   };
-  /** The response for each status. A string is the name of a schema. Anything else is a media type object. */
+  /**
+   * Maps each status to its response. A string is the name of a schema, and an object is a list of media types with
+   * their schemas.
+   */
   readonly responses: Readonly<Record<string, string | JsonObject>>;
-  /** Describes the responses of an operation. Defaults to its summary. */
+  /** The description of the successful responses. Defaults to `summary`. */
   readonly description?: string;
   /** Headers of successful responses. Error responses only have those that end with `-id`. */
   readonly headers?: readonly ResponseHeader[];

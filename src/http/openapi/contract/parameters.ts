@@ -166,7 +166,10 @@ export function parameterRefs(names: readonly string[]): JsonObject[] {
   return names.map((name) => ({ $ref: `#/components/parameters/${name}` }));
 }
 
-/** Only chat and messages read `cache-control`, and routes whose calls aren't recorded ignore the memory subject. */
+/**
+ * Returns the names of the request headers that the route reads. Only chat and messages read `cache-control`, and the
+ * memory subject only matters on routes that take prompts.
+ */
 export function requestHeadersFor(route: TextRoute): string[] {
   const isRead = (name: string): boolean =>
     name === 'cache-control' ? isDialect(route) : isPromptRoute(route) || name !== 'x-gateway-memory-subject';

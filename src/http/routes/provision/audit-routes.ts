@@ -14,7 +14,7 @@ export function addAuditRoutes({ read, findProject }: Responders, { audit, peopl
   read('/audit', async (request) => {
     const { project, person, ...filter } = parseOrBadRequest(auditQuery, request.query);
     const projectId = project === undefined ? undefined : (await findProject(project)).id;
-    // Accept any id, because the log keeps the ids of deleted people.
+    // Don't check that the person exists, because the log keeps the ids of deleted people.
     const personId = person?.includes('@') ? (await people.accounts.findByEmail(person))?.id : person;
     if (person !== undefined && personId === undefined) return toListJson([], toEntryJson);
     return toListJson(await audit.list({ ...filter, projectId, personId }), toEntryJson);

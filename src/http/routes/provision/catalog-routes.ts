@@ -21,7 +21,7 @@ export interface CatalogEntry extends ModelPrices, Omit<ModelProperties, 'firstC
 export interface CatalogProviderEntry {
   readonly name: string;
   readonly host: string;
-  /** Null if the provider isn't one of the known vendors. */
+  /** The name of the vendor, or null if it isn't one that we know. */
   readonly vendor: string | null;
   readonly dialect: string;
   readonly serves: readonly string[];

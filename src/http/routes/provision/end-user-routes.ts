@@ -8,11 +8,14 @@ import type { SubjectCalls } from '../../../usage/analytics/subject-calls.ts';
 import { param, type Responders } from './responders.ts';
 
 export interface EndUserInventory {
-  /** True if we store anything about the end user besides calls, even if none of the counts includes it. */
+  /** True if we store any data about the end user besides calls, even if it doesn't show up in the counts. */
   readonly isStored: boolean;
   readonly calls: SubjectCalls;
   readonly counts: SubjectCounts;
-  /** When the first conversation began and the latest one was last continued. Null if there are none. */
+  /**
+   * When the end user's first conversation began and when the latest one was last continued. Null if the end user has
+   * no conversations.
+   */
   readonly times: SeenTimes | null;
   readonly pageUpdatedAt: Date | null;
 }

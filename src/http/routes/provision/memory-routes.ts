@@ -41,7 +41,8 @@ export function addMemoryTransferRoutes({ changeProject, streamProject }: Respon
       return toReportJson(await importMemory({ projectId: id, project: slug, format, chunks: readChunks(request), tally, ...flags }));
     } finally {
       change.note({ format, dry_run: flags.dryRun, restore_erased: flags.restoreErased, records: Object.fromEntries(tally.counts) });
-      // After an error, discard the rest of the request. Node no longer does this once we've started to read.
+      // After an error, discard the rest of the request. Once we've started to read a request, Node no longer does that
+      // itself.
       request.resume();
     }
   });

@@ -1,6 +1,6 @@
 /**
- * `/provision/quarantine` lists records that the database has rejected, without their text. Only covers the host of the
- * process that responds.
+ * `/provision/quarantine` lists records that the database has rejected, without their text. The list only covers the
+ * host of the process that responds.
  */
 import { formatTime } from '../../../core/time.ts';
 import type { Projects } from '../../../projects/projects.ts';

@@ -37,7 +37,8 @@ export function addRefusedCallRoutes({ read, readProject }: Responders, { refuse
     const page = { projectId, ...parseOrBadRequest(callsQuery, query) };
     const rows = await refusedCalls.list(page);
     const oldest = rows.at(-1);
-    // Callers can send any UUID as `before_id`, including one with a timestamp in the future.
+    // Callers can send any UUID as `before_id`, even one with a timestamp in the future, so limit the time to the
+    // present.
     const now = clock.now();
     const to = nextMinute(page.before === undefined ? now : Math.min(now, startOfRefused({ id: page.before })));
     // Count the refusals in the time range of the page. If the page isn't full, it's the last one, so count everything

@@ -22,7 +22,7 @@ export interface ErasureReports {
 export interface ReportRouteDeps {
   /** Returns a `CallList`, newest first. If `projectId` is null, it covers all projects. */
   readonly listCalls: (projectId: string | null, filter: ListOptions) => Promise<readonly unknown[]>;
-  /** Returns a `Call`, or null if the project has no such call. */
+  /** Returns the call in the schema `Call`, or null if the project has no such call. */
   readonly findCall: (projectId: string, id: string) => Promise<unknown>;
   /** The usage in the current calendar month. */
   readonly getUsage: (project: Project) => Promise<unknown>;

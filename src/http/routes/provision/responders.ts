@@ -24,7 +24,7 @@ export interface Change {
 export type Responders = ReturnType<typeof createResponders>;
 
 type ChangeMethod = 'post' | 'put' | 'patch' | 'delete';
-/** The name of a change in the audit log, which can depend on the project. */
+/** The name under which the audit log records a change. It can depend on the project. */
 type Action = string | ((project: Project | null) => string);
 
 export interface ResponderDeps extends ChangeRecorder {
@@ -72,7 +72,7 @@ export function createResponders(router: Router, { projects, ...recorder }: Resp
     /** Like `read`, but looks up the project in the URL and passes it to `respond`. */
     readProject: (path: string, respond: (project: Project, request: Request) => Promise<unknown>): void =>
       read(path, async (request) => respond(await findProject(param(request, 'project')), request)),
-    /** Registers a route that changes something. */
+    /** Registers a route that changes something, so its requests are written to the audit log. */
     change: (method: ChangeMethod, path: string, action: Action, respond: (request: Request, change: Change) => Promise<unknown>): void =>
       audited(method, path, action, (_project, request, change) => respond(request, change)),
     /** Like `change`, but looks up the project in the URL and passes it to `respond`. */
@@ -111,8 +111,8 @@ function requireProject(project: Project | null): Project {
 }
 
 /**
- * Returns the last path parameter, e.g. a prefix or an id. Null for people, because their ids are in the audit row's
- * detail.
+ * Returns the last path parameter, e.g. a prefix or an id, as the target of the audit row. Returns null if it's an
+ * e-mail address, because the row's detail contains the person's id instead.
  */
 function findTarget({ params }: Request): string | null {
   const [name, value] = Object.entries(params).at(-1) ?? [];

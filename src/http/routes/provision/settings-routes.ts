@@ -80,7 +80,7 @@ export function addSettingsRoutes(responders: Responders, deps: SettingsRouteDep
   });
 }
 
-/** A new project has no previous settings, so the check compares its settings with these defaults. */
+/** A new project has no previous settings, so `checkProjectChange` compares its settings with these defaults. */
 const unsetProject = toProjectSettings(parseStoredSettings({}), new Map());
 
 /**

@@ -1,6 +1,6 @@
 /**
- * `/provision/status` reports whether this process is ready, and how much work is waiting in the database. It works
- * even if the database is down.
+ * `/provision/status` reports whether this process is ready, and how much work is waiting in the database. It also
+ * responds if the database is down.
  */
 import type { HealthDeps } from '../health.ts';
 import type { Responders } from './responders.ts';
