@@ -99,7 +99,11 @@ export function createProcesses(folder) {
      * @param {string[]} [args]
      */
     fork(name, args = []) {
-      const child = fork(fileURLToPath(new URL(name, import.meta.url)), args, { serialization: 'advanced', detached: true });
+      const child = fork(fileURLToPath(new URL(name, import.meta.url)), args, {
+        serialization: 'advanced',
+        detached: true,
+        execArgv: ['--v8-pool-size=0'],
+      });
       children.push(child);
       const stopping = new AbortController();
       child.once('exit', () => stopping.abort(new Error(`${name} ended`)));

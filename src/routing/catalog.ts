@@ -72,7 +72,7 @@ export interface CatalogProvider {
   readonly serves: readonly Route[];
   /** Whether the provider serves the responses route natively. If this isn't set, we derive it from `serves`. */
   readonly responses?: ResponsesSupport;
-  /** Null for the local embedder, which meets every requirement. */
+  /** Null for the local embedder, which projects may use no matter which tags they require. */
   readonly tags?: readonly string[] | null;
 }
 
