@@ -10,6 +10,7 @@
  *   --seconds 8      length of each measurement: first the other project alone, then together with its neighbour
  *   --warm-up 20     seconds of warm-up before the capacity is measured
  *   --load 0.7       share of the capacity that the other project uses
+ *   --rate 4000      calls per second of the other project, instead of --load. Use this to compare two versions
  *   --streams 2000   streams that the neighbour keeps open, or fewer if the open-file limit is too low
  *   --checkout .     measures another checkout, which needs its own node_modules
  *   --json file      also writes the rows to a file

@@ -71,7 +71,7 @@ export async function runNoisyNeighbour(args) {
 }
 
 /** @param {import('../bench/environment.js').Bench} bench @param {Options} options */
-async function startSession(bench, { checkout, seconds, warmUp, load, streams, traces, isProfiled }) {
+async function startSession(bench, { checkout, seconds, warmUp, load, rate, streams, traces, isProfiled }) {
   const target = await bench.startGateway(checkout, { label: 'gateway', flags: traces === null ? [] : ['--inspect=127.0.0.1:0'] });
   const { gateway, port } = target;
   await gateway.admin('PUT', '/provision/teams/ruled', { cache: { enabled: false } });
@@ -129,10 +129,11 @@ async function startSession(bench, { checkout, seconds, warmUp, load, streams, t
     const known = rates.get(project);
     if (known !== undefined) return known;
     const capacity = await measureCapacity(project);
-    rates.set(project, capacity * load);
+    const perSecond = rate ?? capacity * load;
+    rates.set(project, perSecond);
     console.log(`capacity: ${capacity.toFixed(0)} calls/s${project ? ' of a project with a content rule' : ''}`);
     await settle();
-    return capacity * load;
+    return perSecond;
   };
 
   /**
@@ -288,6 +289,7 @@ function parseOptions(args) {
       seconds: { type: 'string', default: '8' },
       'warm-up': { type: 'string', default: '20' },
       load: { type: 'string', default: '0.7' },
+      rate: { type: 'string' },
       streams: { type: 'string', default: '2000' },
       checkout: { type: 'string', default: root },
       json: { type: 'string' },
@@ -306,6 +308,7 @@ function parseOptions(args) {
   return {
     names,
     load,
+    rate: values.rate === undefined ? null : wholeNumber('--rate', values.rate, 1),
     seconds: wholeNumber('--seconds', values.seconds, 1),
     warmUp: wholeNumber('--warm-up', values['warm-up'], 0),
     streams: Math.min(wholeNumber('--streams', values.streams, 1), Math.floor((files - otherFiles) / 2)),
