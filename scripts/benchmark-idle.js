@@ -103,7 +103,7 @@ try {
       ...createConversationActivities({ idleMs: () => idleMs, closeIdle: createCloseIdle({ database }), closeConversation: neverCalled }),
       lookAtLearning: async () => ({ kind: 'idle' }),
       embedPassages: async () => ({ kind: 'done', passages: 0 }),
-      // The batches of the other project have a single group, and learning them takes no time.
+      // Pretend that each batch of the other project has a single group, and that learning it takes no time.
       openBatch: async () => ({ groups: [{ position: 0, waitMs: 0, attempts: 0 }], total: 1 }),
       learnGroup: async () => ({ kind: 'settled', outcome: 'learned', code: null, written: 1 }),
       consolidateGroup: async () => ({ kind: 'settled', outcome: 'done', code: null, written: 1 }),

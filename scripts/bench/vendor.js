@@ -94,7 +94,7 @@ const streamHead = ['HTTP/1.1 200 OK', ...usualHeaders, 'content-type: text/even
   '\r\n',
 );
 
-/** Returns the events of a stream. Each one is a chunk in terms of HTTP. */
+/** Returns the events of a stream, each encoded as one HTTP chunk. */
 function streamEvents() {
   const event = (/** @type {object} */ delta, /** @type {object} */ more = {}) =>
     `data: ${JSON.stringify({

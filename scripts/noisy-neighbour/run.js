@@ -1,5 +1,6 @@
 /**
- * Runs the requested kinds of abuse one after the other, and reports what they did to the calls of the other project.
+ * Makes one project abuse the gateway in each of the requested ways, one after the other, and reports how that affects
+ * the calls of another project.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';

@@ -63,8 +63,8 @@ interface Usage {
   readonly projectIds: readonly string[];
   readonly consumed: readonly ConsumedSum[];
   /**
-   * The parameters of the statement that locks the counters: the ids of the calls, and the ids of the counters from
-   * which they have leases.
+   * The parameters of `lockCounters` and `tryLockCounters`: the ids of the calls, and the ids of the counters whose
+   * leases the calls have used.
    */
   readonly lockParameters: readonly [calls: string, counters: string];
 }

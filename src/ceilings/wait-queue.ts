@@ -16,7 +16,10 @@ export interface Waiter {
   readonly resolve: (result: ReserveResult) => void;
 }
 
-/** How long we cache a denial. A flood of denied calls then only causes ten statements per second and counter. */
+/**
+ * How long we remember that the database has denied a call. This way, even a flood of denied calls causes at most ten
+ * statements per second for each counter.
+ */
 const denialMs = 100;
 
 export function createWaitQueue() {
@@ -48,7 +51,10 @@ export function createWaitQueue() {
       resolveWhere((waiter) => (candidates.has(waiter) && waiter.bound >= bound ? { kind: 'denied' } : null));
       denial = { bound, until: performance.now() + denialMs };
     },
-    /** True if we've recently denied a call that needed no more than this one. */
+    /**
+     * Returns true if we've just denied a call that needed the same amount or less, so this one would be denied as
+     * well.
+     */
     isDenied: (bound: number): boolean => denial !== null && bound >= denial.bound && performance.now() < denial.until,
     clearDenial(): void {
       denial = null;

@@ -10,7 +10,7 @@ import { parseJson } from '../core/json/parse.ts';
 import { CommandError } from './command.ts';
 import type { Member } from './operations.ts';
 
-/** Option names that differ from the one derived from the field. */
+/** By default, an option has the same name as its field (see `optionName`). These are the exceptions. */
 const names: Readonly<Record<string, string>> = {
   'ceilings.calls': 'calls',
   'ceilings.cost': 'cost',

@@ -16,7 +16,7 @@ const standardPath = z
 const pathTemplate = z.string().regex(/^\/[^?#\s\\]*$/, 'must be a path that begins with /, without ? and #');
 const betaFlag = z.string().regex(/^[A-Za-z0-9._-]{1,100}$/, 'must be the name of a flag');
 
-/** The name of a member, an account, a service tier, or a tool that the vendor runs. */
+/** A short name, e.g. for a pool member, an account, a service tier, or a tool that runs at the vendor. */
 export const shortName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'may only contain letters, digits, ".", "_" and "-"');
 
 const ofProvider = 'from the provider';

@@ -11,7 +11,7 @@ export type EmbedderFiles = z.infer<typeof embedderFiles>;
 
 export const serviceMessage = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('load'), files: embedderFiles, token: z.string() }),
-  /** The caller's socket is attached to this message. */
+  /** Passes on a connection to the embedder. Its socket is sent along with the message. */
   z.object({ kind: z.literal('connection') }),
 ]);
 export type ServiceMessage = z.infer<typeof serviceMessage>;

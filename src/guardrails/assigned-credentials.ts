@@ -18,7 +18,7 @@ const value = `(?<open>\\\\{0,4}["'\`])?(?<value>(?:[^\\s\\p{Cc}"'\`\\\\,;&<>(){
  */
 const passwordNames =
   'password|passwd|passwort|kennwort|passphrase|pwd|mot de passe|contraseña|senha|wachtwoord|hasło|lösenord|пароль|密码|密碼|パスワード|비밀번호';
-/** Names of other secrets, including longer names that end with one of them, such as `x-goog-api-key`. */
+/** Names of other secrets. They also match at the end of a longer name, such as `x-goog-api-key`. */
 const tokenNames = 'secret|token|(?:api|access|private|secret|encryption|signing|account)[ _-]?key';
 const assigned = new RegExp(`(?:(?<password>${passwordNames})|(?:${tokenNames}))${separator}${value}`, 'dgiu');
 
@@ -35,8 +35,8 @@ export function findAssigned(text: string): Credential[] {
     if (!isSecretValue(groups.value ?? '', { isPassword, isQuoted, next: text.charAt(matchEnd) })) continue;
     const end = findValueEnd(text, matchEnd, { start, isWhole: isPassword && isQuoted });
     found.push({ kind: 'assignment', start, end });
-    // Continue after the secret, because names inside it don't count. But go back a few characters first, because the
-    // name of the next secret may have been taken for the end of this one.
+    // Continue after the secret, so that we don't find names inside it. But if the value is longer than the match, go
+    // back by the length of a name, because its last part may be the name of the next secret.
     assigned.lastIndex = Math.max(matchEnd, end - maxNameLength);
   }
   return found;

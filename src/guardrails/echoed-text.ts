@@ -13,7 +13,7 @@ const maxQuotedLength = 40;
 /** With fewer consecutive words in common, a message may match the request by coincidence. */
 const quotedWords = 4;
 const minRunLength = 12;
-/** A single word of this length in the message counts as a quote of the request. */
+/** If a word of the message is at least this long and the request contains it too, we treat it as a quote. */
 const quotedWordLength = 16;
 /** Longer runs without a space are data such as base64. */
 const data = /\S{81,}/g;

@@ -99,9 +99,9 @@ export function createDrain(options: DrainOptions): Drain {
   const drainOnce = async (): Promise<NextRun> => {
     const startedAt = performance.now();
     await prepareDaily();
-    // Leave records that arrive from now on to the next run. When we included them, batches under load shrank to ten
-    // calls, and each batch has to execute all statements. On the embedded database, that doubled the CPU time per call
-    // (990 instead of 500 µs).
+    // Only store records that are already in the journal, and leave later ones to the next run. When we included them,
+    // batches under load shrank to ten calls. Each batch executes the same statements no matter how small it is, so
+    // that doubled the CPU time per call on the embedded database (990 instead of 500 µs).
     const ends = journal.segments().map((segment) => ({ segment, endOffset: segment.bytes }));
     for (const { segment, endOffset } of ends) {
       if (segment.number < position.segment) continue;

@@ -71,9 +71,10 @@ export interface Journal {
   deleteSegment(segment: number): Promise<boolean>;
   state(): JournalState;
   /**
-   * Writes pending and parked records and releases the lock. If there are segments left, another process takes them
-   * over, or this one does at its next start. An empty folder is deleted, unless `keepFolder` is set because recovering
-   * it is meant to release the leases of this process.
+   * Writes all pending and parked records, and then releases the lock. If some segments haven't been drained, another
+   * process recovers them, or this one does at its next start. If there are none, the folder is deleted. Set
+   * `keepFolder` if you want to recover the journal afterwards, e.g. because that also returns the leases of this
+   * process.
    */
   close(options?: { readonly keepFolder?: boolean }): Promise<void>;
 }

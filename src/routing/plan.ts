@@ -145,7 +145,8 @@ function planAnyPrompt(view: SelectRequest, request: PlanRequest): Plan {
 }
 
 /**
- * A call whose canary isn't the first candidate doesn't count in the comparison, so it isn't marked as a canary call.
+ * Removes the canary mark from an entry, because the canary isn't the first candidate. Such a call doesn't count when
+ * the canary is compared with its tier.
  */
 function withoutCanary({ canary: _notFirst, ...entry }: PlanEntry): PlanEntry {
   return entry;

@@ -1,9 +1,9 @@
 /**
- * Finds out when keys were last used. For each key and partition that's one lookup in an index, no matter how many
- * calls there are.
+ * Finds out when keys were last used. This takes one index lookup per key and partition, no matter how many calls there
+ * are.
  *
- * Don't replace `>=` and `<=` by `=`. If most calls come from a few keys, the planner would scan all calls by id, and
- * for a key without any calls it would read the whole table.
+ * Don't simplify the pair of `>=` and `<=` to `=`. If most calls come from a few keys, the planner would then scan all
+ * calls in the order of their ids. For a key without any calls, that means reading the whole table.
  */
 import type { Queries } from '../db/database.ts';
 

@@ -15,7 +15,10 @@ export interface StatusInput {
   readonly clock: Clock;
   readonly project: { readonly id: string; readonly slug: string; readonly settings: { readonly monthlyCapNanos: number | null } };
   readonly caller: Caller;
-  /** The ceilings of the caller's key in calls, tokens or nano-dollars. Null for no limit. */
+  /**
+   * The ceilings of the caller's key. The values are calls, tokens or nano-dollars, and null means that there's no
+   * limit.
+   */
   readonly ceilings: Ceilings;
   readonly breakers: readonly unknown[];
   /**

@@ -32,7 +32,10 @@ export type Histogram = 'durations' | 'first_chunks';
 export type Measure = Exclude<keyof typeof callMeasures, Histogram>;
 
 export interface Addends {
-  /** The kind of rows in `from`: stored sums, call rows, or attempts joined to their calls `c`. */
+  /**
+   * Says which rows `from` contains: stored sums, calls (`c`), or attempts (`a`), which are joined to their calls
+   * (`c`).
+   */
   readonly row: 'stored' | 'c' | 'a';
   /** An SQL expression for the name of a row's group. */
   readonly name: string;

@@ -96,9 +96,9 @@ const formatTypes: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the media type of the audio, or null if the response is text and not audio. The configured type comes first,
- * then the type of the requested format, which is `audio/mpeg` by default. For an unknown format, it's the audio type
- * of the response.
+ * Returns the media type of the audio, or null if the response is text. A configured type comes first, followed by the
+ * type of the requested format (mp3 by default). If we don't know the format, we return the type of the response if
+ * it's an audio type, and `audio/mpeg` otherwise.
  */
 function audioType(response: HttpResponse, { provider: { speechMediaType, speechShape }, fields }: MediaRequest): string | null {
   const type = getHeader(response, 'content-type') ?? '';

@@ -18,8 +18,8 @@ export interface RebuiltCall {
 }
 
 /**
- * Returns null if the route isn't `chat`, `messages` or `responses`, or if the stored text has no prompt or lacks its
- * oldest messages.
+ * Returns null if we can't rebuild the request. That's the case for routes other than `chat`, `messages` and
+ * `responses`, and if the prompt or its oldest messages aren't stored.
  */
 export function rebuildRequest({ route, requestedModel: model }: RebuiltCall, text: CallText): RebuiltRequest | null {
   const form = route === 'chat' || route === 'messages' || route === 'responses' ? forms[route] : null;

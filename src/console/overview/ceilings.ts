@@ -29,8 +29,8 @@ export interface CeilingsDeps {
 }
 
 /**
- * Forecasts are based on the usage of the last seven days. If the project is younger than that, they're based on its
- * whole age, but at least on an hour.
+ * We make forecasts from the usage of the last seven days. For a younger project, we use the time since it was created,
+ * but at least an hour.
  */
 const maxSpanMs = 7 * 24 * hourMs;
 

@@ -69,8 +69,8 @@ const apiMembers: ReadonlySet<string> = new Set(
 /** Matches names that look like a field of the API. Content rules check all other names. */
 const plainName = /^[a-z_$][\w$-]{0,63}$/i;
 /**
- * The names that JSON Schema and tool definitions use themselves. Content rules check all other names there, because
- * callers choose them.
+ * Names that belong to JSON Schema or to tool definitions. All other names in a schema were chosen by the caller, so
+ * content rules check them.
  */
 const schemaWords: ReadonlySet<string> = new Set(
   [

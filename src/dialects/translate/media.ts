@@ -61,10 +61,7 @@ function textParts(...texts: readonly (string | null)[]): JsonObject[] {
   return filled.length === 0 ? [] : [{ type: 'text', text: filled.join('\n\n') }];
 }
 
-/**
- * Returns the part's `cache_control`. Chat callers can set it for messages vendors. There's no equivalent at chat
- * vendors.
- */
+/** Returns the part's `cache_control`. Only messages vendors support it, but chat callers can send it too. */
 export function getCacheControl(part: JsonObject): JsonObject {
   return isLosslessObject(part.cache_control) ? { cache_control: part.cache_control } : {};
 }

@@ -44,8 +44,8 @@ export type MemberRule<Target> =
     }
   | { readonly kind: 'object'; readonly members: MemberRules<Target> }
   /**
-   * A list of objects that all have the same rule. Other values are left to the translators, which reject what they
-   * don't know.
+   * Applies the same rule to each object of a list. We skip everything that isn't an object, because the translators
+   * reject what they don't know.
    */
   | { readonly kind: 'list'; readonly item: MemberRule<Target> }
   /**

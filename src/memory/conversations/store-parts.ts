@@ -133,7 +133,7 @@ function findHint(chain: Chain): number {
 interface StoredBeginning {
   /** How many parts, counted from the start of the chain, are known to be stored. */
   readonly from: number;
-  /** The keys of any other parts that are stored. */
+  /** The keys of parts after `from` that are stored too. */
   readonly stored: ReadonlySet<string>;
 }
 

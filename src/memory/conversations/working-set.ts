@@ -92,8 +92,8 @@ export function createConversationWorkingSet() {
 
   return {
     /**
-     * Adds a conversation from the database. `occurrences` are its messages that also come last in a call of this
-     * batch.
+     * Adds a conversation that was loaded from the database. `occurrences` are those of its messages that are also the
+     * last message of a call in this batch.
      */
     add(conversation: Conversation, occurrences: readonly { key: Sha256; position: number; callId: string | null }[]): void {
       index(conversation);

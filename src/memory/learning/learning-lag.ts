@@ -22,9 +22,9 @@ export interface LearningLagOptions {
 }
 
 /**
- * We look at this many conversations with waiting messages. Batches process conversations in the order of their ids, so
- * the oldest message is in one of the first. That's not necessarily the very first, because a conversation keeps its
- * old id when it's reopened.
+ * To find the oldest message that is waiting, we only look at this many conversations per project. Batches take
+ * conversations in the order of their ids, so the oldest message is in one of the first. It isn't always in the very
+ * first one, because a conversation keeps its old id when it's reopened.
  */
 const maxWaitingConversations = 100;
 /**

@@ -84,7 +84,7 @@ async function storeMerge(tx: Queries, group: Group, { keep, drop }: Merge, cloc
   await inheritVotes(tx, keep, closedIds);
   for (const id of closedIds) {
     await deleteItemPassage(tx, id);
-    // Facts of merged memories are now based on the memory that stays.
+    // Facts that were based on this memory are now based on the one that we keep.
     await tx.query(
       `insert into memory_fact_items (fact_id, item_id) select fact_id, $2::uuid from memory_fact_items where item_id = $1::uuid
        on conflict do nothing`,

@@ -182,7 +182,7 @@ export async function findBeforeDeadline(deps: FinderDeps, request: FindRequest)
     if (found.memories.length < 2 || endsAt - performance.now() < timeoutMs * minRerankTime) return found;
     const ranked = found.memories.slice(0, maxRerankedCandidates);
     const texts = ranked.map(({ item }) => item.text);
-    // `rerank` records its own errors, so just keep the order of the search.
+    // If reranking fails, keep the order of the search. `rerank` has already recorded the error.
     const relevances = await rerank(query.text, texts, callOptions()).catch(() => null);
     if (relevances === null) return found;
     const rank = ({ parts }: FoundMemory): number => parts.relevance ?? Number.NEGATIVE_INFINITY;

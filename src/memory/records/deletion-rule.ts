@@ -39,7 +39,7 @@ export function isDueSql(unlearned: string): string {
 export interface RetentionPreview {
   /** How many conversations the next daily cleanup would delete, up to `maxPreviewed`. */
   readonly conversations: number;
-  /** How many closed memories the next daily cleanup would delete, up to `maxPreviewed`. */
+  /** How many closed memories the next daily cleanup would delete. We don't count beyond `maxPreviewed`. */
   readonly closedItems: number;
   /**
    * The time of the last turn in the conversation that has been idle for the longest time. This conversation would be

@@ -90,7 +90,10 @@ export async function countFacts(queries: Queries, projectId: string, query: Gra
   return row?.count ?? 0;
 }
 
-/** Limits how many of the newest facts we read to find valid ones, which don't have an index of their own. */
+/**
+ * There's no index of the facts that are still valid, so we look for them among the newest facts. This is how many of
+ * those we read.
+ */
 const maxRead = 10_000;
 
 export function listFactsOfSubject(queries: Queries, projectId: string, subject: string, limit: number): Promise<Fact[]> {

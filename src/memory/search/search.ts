@@ -80,8 +80,8 @@ export interface SearchResult {
 
 export function createSearch({ database }: { readonly database: Database }) {
   /**
-   * The model that was used the last time a search has checked whether a project's vectors are up to date. As long as
-   * it's in this cache, searches with the same model don't check again.
+   * For each project, the embedding model for which we last checked that the project's vectors are up to date. As long
+   * as it's in this cache, searches with the same model skip the check.
    */
   const checkedModels = new LRUCache<string, string>({ max: 10_000, ttl: 60_000 });
   const checkModel = async (projectId: string, { model }: TextVector, timeoutMs: number): Promise<void> => {

@@ -191,8 +191,8 @@ async function bufferStream(route: Call['route'], chunks: ChunkReader): Promise<
       }
     }
   } catch (error) {
-    // The caller has disconnected. We throw the error again when the replayed stream is read, and the call is settled
-    // there.
+    // The caller has disconnected. We keep the error and throw it when the replayed stream is read, because that's
+    // where the call is settled.
     if (!(error instanceof VendorError)) throw error;
     failure = error;
   } finally {

@@ -1,4 +1,7 @@
-/** Reads the calls about an end user, with a limited number of rows from an index per query. */
+/**
+ * Reads an end user's calls. Each query uses an index and reads a limited number of rows, no matter how many calls
+ * there are.
+ */
 import type { Queries } from '../../db/database.ts';
 import { isErrorSql } from './call-filter.ts';
 import type { CallSummary } from './call-list.ts';

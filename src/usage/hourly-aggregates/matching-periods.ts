@@ -27,8 +27,8 @@ export async function findMatchingPeriods(
   wanted: number,
 ): Promise<AsyncGenerator<MatchingPeriods> | null> {
   const { scope, filter: known } = aggregateFilterOf(filter);
-  // If the gateway's own calls are hidden, we have to subtract them. Only the aggregates by application tell these
-  // calls apart from others, so this only works if they support the other filters too.
+  // If the gateway's own calls are hidden, subtract them. Only aggregates by application know which calls these are. If
+  // these aggregates don't support the other filters, we don't subtract anything.
   const own = filter.own === 'hide' && scope === 'project' ? onlyOwnCalls(known) : null;
   const subtracted = own !== null && aggregateScopeOf(own, null) === 'source' ? own : null;
   if (Object.keys(known).length === 0 && subtracted === null) return null;

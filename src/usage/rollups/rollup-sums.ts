@@ -17,8 +17,8 @@ export type Scope = 'project' | 'key' | 'source' | 'model' | 'task';
 
 export interface RollupRequest {
   /**
-   * A project or several projects. If there are several and the scope is `project`, each sum has the project's id as
-   * its name.
+   * The id of a project, or the ids of several. With several projects and the scope `project`, the name of each sum is
+   * the id of its project.
    */
   readonly projectId: string | readonly string[];
   readonly scope: Scope;

@@ -99,8 +99,9 @@ export function createIdentities({ clock, logger }: IdentitiesDeps) {
 
   return {
     /**
-     * Starts the new identities of these providers ahead of `replace`. Resolves once each of them has tried to get its
-     * first credential. Returns null if there are no new ones.
+     * Starts the identities of these providers that aren't running yet. Call this before `replace`, so that they have a
+     * credential when the providers are first used. Resolves when each of them has tried to get one, or after
+     * `limitMs`. Returns null if all identities are already running.
      */
     prepare(sources: readonly IdentitySource[], limitMs: number): Promise<void> | null {
       const added = add(sources);
