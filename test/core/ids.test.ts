@@ -15,7 +15,12 @@ test('creates UUIDv7 ids with the given timestamp', () => {
 test('creates unique ids that sort by time', () => {
   const ids = instants.map((instant) => newId(instant));
   expect(ids.toSorted()).toEqual(ids);
-  expect(newId(5)).not.toBe(newId(5));
+});
+
+test('creates ids that sort in the order of their creation, even within a millisecond', () => {
+  const ids = Array.from({ length: 2_000 }, () => newId(1_763_632_800_000));
+  expect(ids.toSorted()).toEqual(ids);
+  expect(new Set([...ids, ...Array.from({ length: 5_000 }, () => newId(5))]).size).toBe(7_000);
 });
 
 test('minIdAt returns a lower bound for the ids of a given time', () => {
