@@ -181,6 +181,13 @@ test('`keys create` prints a working virtual key', async () => {
   expect(written).toMatch(/ refuse /);
 });
 
+test("`keys create` doesn't create a project if the key is invalid", async () => {
+  expect(await gateway('keys create --project unborn --expires 2020-01-01T00:00:00Z')).toBe(1);
+  expect(errors).toBe('gateway: --expires: must be in the future\n');
+  expect(await gateway('projects show unborn')).toBe(1);
+  expect(errors).toBe('gateway: no such project\n');
+});
+
 test('lists, rotates and revokes virtual keys', async () => {
   await gateway('keys create --project team --name first --json');
   const first: { prefix: string; key: string } = JSON.parse(written);

@@ -249,7 +249,6 @@ describeDatabases('/provision', (database) => {
     for (const [method, path] of [
       ['GET', '/teams/unknown'],
       ['GET', '/teams/unknown/keys'],
-      ['POST', '/teams/unknown/keys'],
       ['GET', '/teams/unknown/calls'],
       ['GET', '/teams/unknown/applications'],
       ['GET', '/teams/unknown/applications/bot'],
@@ -262,6 +261,8 @@ describeDatabases('/provision', (database) => {
     ] as const) {
       expect(await send(method, path)).toMatchObject({ status: 404, json: { error: { code: 'not_found' } } });
     }
+    expect((await send('POST', '/teams/unknown/keys', { name: 'ci' })).status).toBe(404);
+    expect((await send('POST', '/teams/unknown/keys', { name: 'ci', colour: 'red' })).status).toBe(400);
   });
 
   test('reports every mistake in one 400 response', async () => {

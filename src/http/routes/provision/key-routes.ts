@@ -1,5 +1,7 @@
 import { changedMembers } from '../../../core/changed-members.ts';
 import type { Issue } from '../../../core/error-messages.ts';
+import type { Clock } from '../../../core/time.ts';
+import { parseKeyInput } from '../../../keys/key-input.ts';
 import { type KeyRecord, toKeyJson } from '../../../keys/key-record.ts';
 import type { IssuedKey, Keyring } from '../../../keys/keyring.ts';
 import type { Project } from '../../../projects/projects.ts';
@@ -7,6 +9,7 @@ import { type Change, param, type Responders, toListJson } from './responders.ts
 
 export interface KeyRouteDeps {
   readonly keyring: Keyring;
+  readonly clock: Clock;
   /** Returns a warning for each name that's neither a tier nor a model of the project, unless it's in `accepted`. */
   readonly findUnusableModels: (project: Project, models: readonly string[], accepted: readonly string[]) => readonly Issue[];
 }
@@ -16,14 +19,21 @@ export interface KeyRouteDeps {
  * contains these models. The response then contains warnings, as for routing changes.
  */
 export function addKeyRoutes({ readProject, changeProject }: Responders, deps: KeyRouteDeps): void {
-  const { keyring, findUnusableModels } = deps;
+  const { keyring, clock, findUnusableModels } = deps;
   const warningsOf = (project: Project, { models }: KeyRecord, known: readonly string[] = []): readonly Issue[] =>
     findUnusableModels(project, models ?? [], known);
   readProject('/teams/:project/keys', async ({ id }) => toListJson(await keyring.list(id), toKeyJson));
-  changeProject('post', '/teams/:project/keys', 'key.issue', async (project, { body }, change) => {
-    const issued = await keyring.issue(project.id, body);
-    return { ...answerIssued(issued, change), warnings: warningsOf(project, issued.record) };
-  });
+  changeProject(
+    'post',
+    '/teams/:project/keys',
+    'key.issue',
+    async (project, { body }, change) => {
+      const issued = await keyring.issue(project.id, body);
+      return { ...answerIssued(issued, change), warnings: warningsOf(project, issued.record) };
+    },
+    // `gateway keys create` creates the project after a 404, so invalid settings have to be rejected before that.
+    ({ body }) => void parseKeyInput(body, clock.now()),
+  );
   changeProject('patch', '/teams/:project/keys/:prefix', 'key.change', async (project, request, change) => {
     const { before, after } = await keyring.change(project.id, param(request, 'prefix'), request.body);
     change.note({ name: after.name, changed: changedMembers(toKeyJson(before), toKeyJson(after)) });

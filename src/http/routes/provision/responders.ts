@@ -75,13 +75,21 @@ export function createResponders(router: Router, { projects, ...recorder }: Resp
     /** Registers a route that changes something, so its requests are written to the audit log. */
     change: (method: ChangeMethod, path: string, action: Action, respond: (request: Request, change: Change) => Promise<unknown>): void =>
       audited(method, path, action, (_project, request, change) => respond(request, change)),
-    /** Like `change`, but looks up the project in the URL and passes it to `respond`. */
+    /**
+     * Like `change`, but looks up the project in the URL and passes it to `respond`. `check` can reject the request, even
+     * if the project doesn't exist.
+     */
     changeProject: (
       method: ChangeMethod,
       path: string,
       action: string,
       respond: (project: Project, request: Request, change: Change) => Promise<unknown>,
-    ): void => audited(method, path, action, (project, request, change) => respond(requireProject(project), request, change)),
+      check?: (request: Request) => void,
+    ): void =>
+      audited(method, path, action, async (project, request, change) => {
+        check?.(request);
+        return respond(requireProject(project), request, change);
+      }),
     /**
      * Registers an audited GET route that streams its response. It looks up the project in the URL, and `respond` sends
      * the response itself.
