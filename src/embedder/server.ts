@@ -9,6 +9,11 @@ import type { Embed, Embedding } from './model.ts';
 import type { EmbeddingQueue } from './queue.ts';
 
 const maxInputBytes = 8 * 1024 * 1024;
+/**
+ * The gateway replaces the model in a client's body, such as the tier `embed`, by the name of one of our models. Leave
+ * room for that, so that a body that was within the limit isn't refused because of a longer name.
+ */
+const maxBodyBytes = maxInputBytes + Math.max(...localModels.map(({ length }) => length));
 /** Limits the total size of request bodies that are waiting for a response. */
 const maxHeldBytes = 24 * 1024 * 1024;
 /** The size of the vectors that all of our models produce. */
@@ -49,8 +54,8 @@ export function createEmbeddingServer({ models, queue, token }: ServerOptions): 
       if (!timingSafeEqual(sha256(request.headers.authorization ?? ''), expected)) throw new RequestError(401, 'invalid token');
       if (request.method !== 'POST' || request.url !== '/v1/embeddings') throw new RequestError(404, 'not found');
       // Assume the maximum if the request has no `content-length`.
-      const bytes = Number(request.headers['content-length'] ?? maxInputBytes);
-      if (bytes > maxInputBytes) throw new RequestError(413, `the body is larger than ${maxInputBytes} bytes`);
+      const bytes = Number(request.headers['content-length'] ?? maxBodyBytes);
+      if (bytes > maxBodyBytes) throw tooLarge();
       heldBytes += bytes;
       response.once('close', () => {
         heldBytes -= bytes;
@@ -67,12 +72,16 @@ export function createEmbeddingServer({ models, queue, token }: ServerOptions): 
   });
 }
 
+function tooLarge(): RequestError {
+  return new RequestError(413, `the body is larger than ${maxInputBytes} bytes`);
+}
+
 async function readBody(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of request) {
     bytes += chunk.length;
-    if (bytes > maxInputBytes) throw new RequestError(413, `the body is larger than ${maxInputBytes} bytes`);
+    if (bytes > maxBodyBytes) throw tooLarge();
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');

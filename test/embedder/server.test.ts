@@ -1,0 +1,44 @@
+/** Tests the embedder's HTTP server without a model. */
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { localModels } from '../../src/core/local-model.ts';
+import type { Embed } from '../../src/embedder/model.ts';
+import { createEmbeddingQueue } from '../../src/embedder/queue.ts';
+import { createEmbeddingServer } from '../../src/embedder/server.ts';
+
+const token = 'token-of-the-test';
+const limitBytes = 8 * 1024 * 1024;
+let server: Server;
+let url = '';
+
+beforeAll(async () => {
+  const embed: Embed = async () => ({ values: new Float32Array(384).fill(1), tokens: 1 });
+  server = createEmbeddingServer({ models: new Map(localModels.map((model) => [model, embed])), queue: createEmbeddingQueue(), token });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}/v1/embeddings`;
+});
+afterAll(() => new Promise((resolve) => server.close(resolve)));
+
+/** Sends what the gateway sends for a body of `bytes` whose model is `asked`. */
+async function send(model: string, asked: string, bytes: number, isChunked: boolean): Promise<{ status: number; text: string }> {
+  const length = bytes - JSON.stringify({ model: asked, input: '' }).length;
+  const body = JSON.stringify({ model, input: 'x'.repeat(length) });
+  const headers = { authorization: `Bearer ${token}` };
+  const content = isChunked ? new Blob([body]).stream() : body;
+  const response = await fetch(url, { method: 'POST', headers, body: content, duplex: 'half' });
+  return { status: response.status, text: await response.text() };
+}
+
+test.each(
+  localModels.flatMap((model) =>
+    [model, `local/${model}`, 'embed', 'x'].flatMap((asked) => [false, true].map((chunked) => [model, asked, chunked] as const)),
+  ),
+)('embeds 8 MiB with %s if the client asks for %s, and refuses more (chunked: %s)', async (model, asked, isChunked) => {
+  expect((await send(model, asked, limitBytes, isChunked)).status).toBe(200);
+  const refused = await send(model, asked, limitBytes + 64, isChunked);
+  expect(refused.status).toBe(413);
+  expect(refused.text).toContain('the body is larger than 8388608 bytes');
+});
