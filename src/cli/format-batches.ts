@@ -19,7 +19,7 @@ const groupColumns: readonly Column[] = [
   ...progress,
 ];
 
-export const formatBatches = createListFormatter('No batches.', batchColumns);
+export const formatBatches = createListFormatter({ all: 'No batches.', filtered: 'No batches match.' }, batchColumns);
 
 /** Formats a batch as a table of its groups, followed by their errors. */
 export function formatBatch(batch: JsonObject): string {

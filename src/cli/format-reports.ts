@@ -2,6 +2,8 @@ import { asArray, asObject, isObject, type JsonObject } from '../core/json/narro
 import type { Invocation } from './command.ts';
 import { type Column, createListFormatter, formatFacts, formatList, formatRecord, titleOf, toRows } from './table.ts';
 
+const noAccounts = 'No accounts yet. Create the first account with: gateway sign-in-link --admin';
+
 /** Formatters for responses that are lists, by command. */
 export const lists = {
   'projects list': createListFormatter('No projects yet. Create one with: gateway projects create <project>', [
@@ -28,7 +30,7 @@ export const lists = {
     ['END USER (SHA-256)', (row) => row.subject_sha256],
     'id',
   ]),
-  calls: createListFormatter('No calls yet.', [
+  calls: createListFormatter({ all: 'No calls yet.', filtered: 'No calls match.' }, [
     ['TIME', (row) => row.created_at],
     ...['project', 'route', 'source'],
     ['ASKED', (row) => row.model_asked],
@@ -50,7 +52,7 @@ export const lists = {
     ['PROJECTS', ({ projects }) => asArray(projects).join(' ') || 'unreadable'],
     'oldest_call',
   ]),
-  'people list': createListFormatter('No accounts yet. Create the first account with: gateway sign-in-link --admin', [
+  'people list': createListFormatter({ all: noAccounts, filtered: 'No accounts match.' }, [
     ['E-MAIL', (row) => row.email],
     ...['name', 'admin'],
     ['PASSWORD', (row) => row.has_password],
@@ -66,7 +68,7 @@ export const lists = {
     'The project has no members. Add one with: gateway members set <email> --project <project> --role owner',
     [['E-MAIL', (row) => row.email], ...['name', 'role', 'confirmed', 'disabled'], ['SINCE', (row) => row.created_at]],
   ),
-  audit: createListFormatter('No changes.', [
+  audit: createListFormatter({ all: 'No changes.', filtered: 'No changes match.' }, [
     ['TIME', (row) => row.at],
     ['BY', ({ email, person_id: person, actor }) => email ?? person ?? actor],
     ...['project', 'action', 'target', 'outcome'],
@@ -91,42 +93,43 @@ export function formatIssuedKey(response: JsonObject, { options: { project } }: 
 }
 
 /** Formats either a single call, or a list of calls, failed attempts or refused calls. */
-export function formatCalls(response: JsonObject, { options }: Invocation): string {
+export function formatCalls(response: JsonObject, invocation: Invocation): string {
   if (response.object !== 'list') return formatRecord(response);
-  if (isObject(response.counts)) return formatRefusedCalls(response);
-  return (options.failed === true ? formatFailedAttempts : lists.calls)(response);
+  if (isObject(response.counts)) return formatRefusedCalls(response, invocation);
+  const { failed, ...filters } = invocation.members;
+  return failed === true ? formatFailedAttempts(response, filters) : lists.calls(response, invocation);
 }
 
-function formatRefusedCalls(response: JsonObject): string {
+function formatRefusedCalls(response: JsonObject, invocation: Invocation): string {
   const missing = Number(asObject(response.counts).not_recorded ?? 0);
   const more = missing > 0 ? `\n${missing} more refused ${missing === 1 ? 'call was' : 'calls were'} counted but not recorded.\n` : '';
-  return formatList('No refused calls.', refusedCallColumns, response) + more;
+  return formatRefused(response, invocation) + more;
 }
 
-const refusedCallColumns: readonly Column[] = [
+const formatRefused = createListFormatter({ all: 'No refused calls.', filtered: 'No refused calls match.' }, [
   ['TIME', (row) => row.created_at],
   ...['project', 'key', 'source', 'route'],
   ['ASKED', (row) => row.model_asked],
   ...['status', 'reason', 'rule'],
   ['LIMIT', ({ limit, rule, reason }) => (reason === 'project_cap' || String(rule).startsWith('cost/') ? formatUsd(limit) : limit)],
   'id',
-];
+]);
 
 /**
  * Lists failed attempts, one per row. `RESULT` is the outcome of the call, which may have succeeded with a later
  * attempt.
  */
-function formatFailedAttempts(response: JsonObject): string {
+function formatFailedAttempts(response: JsonObject, filters: JsonObject): string {
   const data = toRows(response).flatMap((call) =>
     asArray(call.attempts)
       .map(asObject)
       .filter(({ error }) => isObject(error))
       .map((attempt) => ({ ...attempt, call })),
   );
-  return formatList('No attempt failed.', failedAttemptColumns, { data });
+  return formatFailed({ data }, { members: filters });
 }
 
-const failedAttemptColumns: readonly Column[] = [
+const formatFailed = createListFormatter({ all: 'No attempt failed.', filtered: 'No calls match.' }, [
   ['TIME', ({ call }) => asObject(call).created_at],
   ['PROJECT', ({ call }) => asObject(call).project],
   ['KEY', ({ call }) => asObject(call).key_name ?? asObject(call).key],
@@ -138,7 +141,7 @@ const failedAttemptColumns: readonly Column[] = [
   ['RESULT', ({ call }) => asObject(call).outcome],
   ['ID', ({ call }) => asObject(call).id],
   ['MESSAGE', ({ error }) => asObject(error).message],
-];
+]);
 
 export function formatStatus({ version, status, reasons, degraded, work }: JsonObject): string {
   const problems = [...asArray(reasons), ...asArray(degraded)].map((problem) => `- ${String(problem)}\n`).join('');

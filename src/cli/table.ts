@@ -1,5 +1,6 @@
 /** Formats plain text tables for a terminal, without borders. A column is as wide as its widest cell. */
 import { asArray, asObject, isObject, type JsonObject } from '../core/json/narrow.ts';
+import type { Invocation } from './command.ts';
 
 export function formatTable(titles: readonly string[], rows: readonly (readonly unknown[])[]): string {
   const lines = [titles, ...rows.map((row) => row.map(cellText))];
@@ -33,9 +34,19 @@ export function formatList(empty: string, columns: readonly Column[] | null, res
   );
 }
 
+/** The text for a list without rows, which may be a different one if the user has filtered the list. */
+type Empty = string | { readonly all: string; readonly filtered: string };
+
 /** Returns a function that formats the list in a response with these columns. */
-export function createListFormatter(empty: string, columns: readonly Column[]): (response: JsonObject) => string {
-  return (response) => formatList(empty, columns, response);
+export function createListFormatter(
+  empty: Empty,
+  columns: readonly Column[],
+): (response: JsonObject, invocation?: Pick<Invocation, 'members'>) => string {
+  const { all, filtered } = typeof empty === 'string' ? { all: empty, filtered: empty } : empty;
+  return (response, { members } = { members: {} }) => {
+    const isFiltered = Object.keys(members).some((name) => name !== 'limit');
+    return formatList(isFiltered ? filtered : all, columns, response);
+  };
 }
 
 /** Derives a column's title from a field, e.g. `LAST USED` from `last_used_at`. */

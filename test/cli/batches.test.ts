@@ -120,7 +120,7 @@ test('shows the full error message of a failing batch', async () => {
   const stopped = await gateway(`batches stop ${id}`);
   expect([stopped.status, stopped.errors]).toEqual([0, '']);
   expect(stopped.written).toMatch(/^state +stopped$/m);
-  expect((await gateway('batches list --project cli-failed --state failing')).written).toBe('No batches.\n');
+  expect((await gateway('batches list --project cli-failed --state failing')).written).toBe('No batches match.\n');
   refusing.end();
   const replayed = await gateway('batches replay --project cli-failed --state stopped');
   expect(replayed).toEqual({ status: 0, written: `Retrying 1 batch now.\n\n${id}\n`, errors: '' });

@@ -28,6 +28,7 @@ import { createPeople } from '../../src/people/people.ts';
 import { createProjects } from '../../src/projects/projects.ts';
 import { buildCatalog } from '../../src/routing/catalog.ts';
 import type { Period } from '../../src/usage/analytics/range.ts';
+import type { ListOptions } from '../../src/usage/call-rows.ts';
 import {
   countRefused,
   findRefused,
@@ -85,7 +86,7 @@ beforeAll(async () => {
   const batches = createBatches({ database, uiUrl: async () => null });
   const rows = createLeaseStore(database);
   const leases = { leases: rows, listLiveProcesses: async () => [], revokeLeases: rows.revokeAll };
-  const listCalls = async () => [callRow];
+  const listCalls = async (_projectId: string | null, { source }: ListOptions) => (source === 'nobody' ? [] : [callRow]);
   const refusedCalls = {
     list: (request: RefusalPageRequest) => listRefused(database, request),
     find: (projectId: string, id: string) => findRefused(database, projectId, id),
@@ -467,6 +468,20 @@ test('the `calls` command prints a table or JSON', async () => {
   expect(JSON.parse(written)).toEqual({ object: 'list', data: [callRow] });
   expect(await gateway('calls --failed')).toBe(0);
   expect(written).toBe('No attempt failed.\n');
+});
+
+test('says that nothing matches if an empty list was filtered', async () => {
+  await gateway('projects create called');
+  const texts: string[] = [];
+  const lines = ['calls --source nobody', 'calls --failed --source nobody', 'calls --refused', 'calls --refused --source nobody --limit 5'];
+  for (const line of [...lines, 'audit --limit 3 --action key.paint', 'people list --after zz']) {
+    expect(await gateway(`${line}${line.startsWith('people') ? '' : ' --project called'}`)).toBe(0);
+    texts.push(written);
+  }
+  expect(texts).toEqual([
+    ...['No calls match.\n', 'No calls match.\n', 'No refused calls.\n', 'No refused calls match.\n'],
+    ...['No changes match.\n', 'No accounts match.\n'],
+  ]);
 });
 
 test.each([
