@@ -59,7 +59,7 @@ function membersOf(prefix, schema) {
 
 /** @param {string} name @param {Json} schema @returns {Json} */
 function describeMember(name, schema) {
-  const { type, enum: values, format, items, additionalProperties } = withoutNull(schema);
+  const { type, enum: values, format, items, additionalProperties, minimum, maximum } = withoutNull(schema);
   const isNullable = schema.anyOf?.some((/** @type {Json} */ { type }) => type === 'null') || schema.type?.includes?.('null');
   const kinds = {
     choice: values !== undefined,
@@ -74,6 +74,10 @@ function describeMember(name, schema) {
   return {
     name,
     kind: Object.entries(kinds).find(([, applies]) => applies)?.[0],
+    ...(type === 'integer' && { integer: true }),
+    ...(minimum !== undefined && { minimum }),
+    // Schemas of whole numbers have this maximum by default.
+    ...(maximum !== undefined && maximum !== Number.MAX_SAFE_INTEGER && { maximum }),
     ...(isNullable && { nullable: true }),
     ...((values ?? items?.enum) && { values: values ?? items.enum }),
     ...(schema.description && { description: schema.description }),

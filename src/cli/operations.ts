@@ -10,6 +10,9 @@ export interface Member {
   readonly kind: string;
   readonly in?: string;
   readonly nullable?: boolean;
+  readonly integer?: boolean;
+  readonly minimum?: number;
+  readonly maximum?: number;
   readonly values?: readonly string[];
   readonly description?: string;
 }

@@ -110,7 +110,8 @@ export function parseMember(member: Member, given: unknown): unknown {
         throw new CommandError(`--${name} must be on${word === undefined ? '' : ', off'} or ${word ?? 'off'}`);
       return given === 'on';
     case 'number':
-      if (!/^\d+(\.\d+)?$/.test(given)) throw new CommandError(`--${name} must be a number`);
+      if (!(member.integer ? /^\d+$/ : /^\d+(\.\d+)?$/).test(given))
+        throw new CommandError(`--${name} must be ${describeNumbers(member)}${word === undefined ? '' : `, or ${word}`}`);
       return Number(given);
     case 'list':
       return splitList(given);
@@ -119,6 +120,12 @@ export function parseMember(member: Member, given: unknown): unknown {
     default:
       return given;
   }
+}
+
+/** Describes the allowed numbers, e.g. as `a whole number from 1 to 1000`. */
+function describeNumbers({ integer, minimum = 0, maximum }: Member): string {
+  const range = maximum === undefined ? `of at least ${minimum}` : `from ${minimum} to ${maximum}`;
+  return integer ? `a whole number ${range}` : `a number ${range}, such as 12.5`;
 }
 
 function isSwitch({ kind, name, in: place }: Member): boolean {
