@@ -81,9 +81,9 @@ function priceRoutes({ activeModels, database, snapshot }: ManagementAreasDeps):
       try {
         return convertTable({ text, name: 'the text', providers, as });
       } catch (cause) {
-        if (cause instanceof PriceTableError)
-          throw gatewayError('bad_request', { issues: [{ path: 'table', message: cause.message }], cause });
-        throw cause;
+        if (!(cause instanceof PriceTableError)) throw cause;
+        const path = cause.input === 'as' ? 'as' : 'table';
+        throw gatewayError('bad_request', { issues: [{ path, message: cause.message }], cause });
       }
     },
     preview(models) {

@@ -2,7 +2,7 @@
  * Implements the `gateway catalog` commands that import rows from the public price table into the running service, or
  * remove them again.
  */
-import { convertTable } from '../config/convert-price-table.ts';
+import { convertTable, PriceTableError, type TableInput } from '../config/convert-price-table.ts';
 import { asArray, type JsonObject } from '../core/json/narrow.ts';
 import { CommandError, type Invocation } from './command.ts';
 import { readInput } from './options.ts';
@@ -14,7 +14,7 @@ import { readInput } from './options.ts';
 export async function importCatalog({ send, args: { file = '' }, options }: Invocation): Promise<JsonObject> {
   const text = await readInput(file);
   const { providers } = await send('get /provision/catalog');
-  const { models, skipped, unmatched } = convertTable({
+  const { models, skipped, unmatched } = convert({
     text,
     name: file,
     providers: asArray(providers),
@@ -27,6 +27,15 @@ export async function importCatalog({ send, args: { file = '' }, options }: Invo
   }
   const receipt = await send('put /provision/catalog', { models });
   return { ...receipt, skipped, foreign: unmatched };
+}
+
+function convert(input: TableInput): ReturnType<typeof convertTable> {
+  try {
+    return convertTable(input);
+  } catch (cause) {
+    if (!(cause instanceof PriceTableError)) throw cause;
+    throw new CommandError(cause.input === 'as' ? `--as: ${cause.message}` : cause.message, null, cause);
+  }
 }
 
 /** Removes an imported row. A built-in row for the same model becomes active again. */

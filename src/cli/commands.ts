@@ -4,7 +4,6 @@
  * on standard error.
  */
 import { CommanderError, Option, Command as Program } from 'commander';
-import { PriceTableError } from '../config/convert-price-table.ts';
 import type { Environment } from '../config/environment.ts';
 import { type Command, CommandError, type CommandOutput } from './command.ts';
 import { commands } from './command-table.ts';
@@ -23,7 +22,7 @@ export async function runCommand(argv: readonly string[], environment: Environme
   } catch (error) {
     // Commander has already printed the help or the error.
     if (error instanceof CommanderError) return error.exitCode;
-    if (!(error instanceof CommandError || error instanceof PriceTableError)) throw error;
+    if (!(error instanceof CommandError)) throw error;
     output.writeError(`gateway: ${error.message}\n`);
     return 1;
   }

@@ -8,7 +8,14 @@ import { type ConvertedTable, convertPriceTable, type TableProvider } from './pr
 import { findVendorByName } from './vendors/known-vendors.ts';
 
 /** Thrown if the text isn't a price table, or if a mapping of vendor names is wrong. */
-export class PriceTableError extends Error {}
+export class PriceTableError extends Error {
+  readonly input: 'text' | 'as';
+
+  constructor(input: 'text' | 'as', message: string, cause?: unknown) {
+    super(message, { cause });
+    this.input = input;
+  }
+}
 
 export interface TableInput {
   readonly text: string;
@@ -26,12 +33,12 @@ export function convertTable({ text, name, providers, as }: TableInput): Convert
     return convertPriceTable(text, vendors);
   } catch (cause) {
     const reason = cause instanceof SyntaxError ? 'not valid JSON' : errorMessage(cause);
-    throw new PriceTableError(`${name} is not a price table: ${reason}`, { cause });
+    throw new PriceTableError('text', `${name} is not a price table: ${reason}`, cause);
   }
 }
 
 /**
- * Finds out which vendors in the table belong to each provider. A mapping from `--as` decides, then the vendor's
+ * Finds out which vendors in the table belong to each provider. A mapping in `as` decides, then the vendor's
  * description. Without either, the provider's own name is looked up.
  */
 function tableProviders(providers: readonly unknown[], as: readonly string[]): TableProvider[] {
@@ -47,13 +54,13 @@ function tableProviders(providers: readonly unknown[], as: readonly string[]): T
     };
   });
   for (const { provider } of mappings) {
-    if (!rows.some(({ name }) => name === provider)) throw new PriceTableError(`--as: there is no provider ${provider}`);
+    if (!rows.some(({ name }) => name === provider)) throw new PriceTableError('as', `there is no provider ${provider}`);
   }
   return rows;
 }
 
 function parseVendorMapping(text: string): { tableName: string; provider: string } {
   const match = /^([^=]+)=([^=]+)$/.exec(text);
-  if (!match) throw new PriceTableError('--as must be <name in the table>=<provider>, for example --as openai=proxy');
+  if (!match) throw new PriceTableError('as', 'must be <name in the table>=<provider>, for example openai=proxy');
   return { tableName: match[1] ?? '', provider: match[2] ?? '' };
 }

@@ -113,7 +113,7 @@ test.each([
   [['catalog', 'import'], "missing required argument 'file'"],
   [['catalog', 'remove'], "missing required argument 'model'"],
   [['catalog', 'import', '/nowhere/prices.json'], 'cannot read /nowhere/prices.json: ENOENT'],
-  [['catalog', 'import', 'FILE', '--as', 'openai'], '--as must be <name in the table>=<provider>, for example --as openai=proxy'],
+  [['catalog', 'import', 'FILE', '--as', 'openai'], '--as: must be <name in the table>=<provider>, for example openai=proxy'],
   [['catalog', 'import', 'FILE', '--as', 'openai=nobody'], '--as: there is no provider nobody'],
   [['catalog', 'import', 'OTHER'], 'OTHER is not a price table: not valid JSON'],
   [['catalog', 'import', 'EMPTY'], 'EMPTY is not a price table: no entry has a litellm_provider'],

@@ -528,6 +528,14 @@ test('previews price changes before an admin imports a price table', async () =>
   });
   expect((await owner.get('/console/admin/prices/import')).status).toBe(404);
   expect(await textOf(admin.post('/console/admin/prices/preview', { table: '{' }), 422)).toContain('not valid JSON');
+  for (const [as, sentence] of [
+    ['openai=nobody', 'There is no provider nobody.'],
+    ['openai', 'Must be &lt;name in the table&gt;=&lt;provider&gt;, for example openai=proxy.'],
+  ] as const) {
+    const form = await (await admin.post('/console/admin/prices/preview', { table, as })).text();
+    expect(form).toContain(`<p class="error" id="field-as-error">${sentence}</p>`);
+    expect(form).not.toContain('--as');
+  }
   const preview = await (await admin.post('/console/admin/prices/preview', { table })).text();
   expect(preview.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ')).toMatch(
     /New models 1 Changed 0 Unchanged 0 Kept by gateway\.yaml 1 Not usable 1 .*two\/console-model chat \$1\.00/,
