@@ -219,7 +219,13 @@ describe('keys', () => {
     };
     expect((await traveller.post(`${path}/keys/${issued}/edit`, edit)).status).toBe(303);
     expect(await expiry()).toBe('2040-01-01T06:15:00.000Z');
-    expect(await textOf(owner.post(`${path}/keys`, { ...fields, zone: 'Mars/Olympus' }))).toContain('abroad');
+    for (const [action, form] of [
+      [`${path}/keys`, fields],
+      [`${path}/keys/${issued}/edit`, edit],
+    ] as const)
+      expect(await textOf(owner.post(action, { ...form, zone: 'Mars/Olympus' }), 422)).toMatch(
+        /name="expires_at"[^>]*aria-invalid="true"[^>]*>.*Was entered in an unknown time zone/,
+      );
   });
 
   test('exports virtual keys as CSV, including revoked ones on request', async () => {

@@ -1,5 +1,6 @@
 /** Renders the form for a new key or an existing one, and the page that shows a new key once. */
 
+import { gatewayError } from '../../core/errors.ts';
 import { isNewId, newId, timeOf } from '../../core/ids.ts';
 import { isObject } from '../../core/json/narrow.ts';
 import { formatTime } from '../../core/time.ts';
@@ -139,6 +140,15 @@ function toForm({ expires_at: expiresAt, ...settings }: Settings, zone: string):
 function zoneOf(form: URLSearchParams, ownZone: string): string {
   const shown = form.get('zone');
   return shown !== null && isTimeZone(shown) ? shown : ownZone;
+}
+
+/** Throws `bad_request`, because we'd otherwise read the expiry in the person's own time zone. */
+export function assertTimeZone(form: URLSearchParams): void {
+  const zone = form.get('zone');
+  if (zone !== null && !isTimeZone(zone))
+    throw gatewayError('bad_request', {
+      issues: [{ path: 'expires_at', message: 'was entered in an unknown time zone; open the form again' }],
+    });
 }
 
 function localTimeOf(instant: unknown, zone: string): string {

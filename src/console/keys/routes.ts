@@ -13,7 +13,7 @@ import { projectPath } from '../frame/project-path.ts';
 import { type ActionResult, type ConsoleContext, type ConsoleRoute, get, type PageContent, post } from '../frame/route.ts';
 import { auditOf } from '../frame/settings-edit.ts';
 import { keyPage } from './key-detail.ts';
-import { editKeyPage, issuedKeyPage, newKeyPage, readKeyEdit, readKeyInput, readNewKeyId } from './key-form.ts';
+import { assertTimeZone, editKeyPage, issuedKeyPage, newKeyPage, readKeyEdit, readKeyInput, readNewKeyId } from './key-form.ts';
 import { exportKeys, type KeyListDeps, showKeys, withUse } from './key-list.ts';
 
 export interface KeyRoutesDeps extends KeyListDeps {
@@ -80,6 +80,7 @@ export function createKeyRoutes(deps: KeyRoutesDeps): readonly ConsoleRoute[] {
     post('/keys', { access: 'owner', action: 'key.issue', invalidForm: showNewKey }, async (context, form) => {
       const repeated = await findIssued(context, form);
       if (repeated) return repeated;
+      assertTimeZone(form);
       const input = readKeyInput(form, context.zone);
       assertKnownModels(context, input.models);
       const issued = await keyring.issue(context.project.id, input, readNewKeyId(form, context.now));
@@ -87,6 +88,7 @@ export function createKeyRoutes(deps: KeyRoutesDeps): readonly ConsoleRoute[] {
     }),
     get('/keys/:prefix/edit', 'owner', (context) => showKeyForm(context)),
     post('/keys/:prefix/edit', { access: 'owner', action: 'key.change', invalidForm: showKeyForm }, async (context, form) => {
+      assertTimeZone(form);
       const edit = readKeyEdit(form, context.zone);
       const to = projectPath(context, `/keys/${prefixOf(context)}`);
       if (Object.keys(edit.change).length === 0) return { kind: 'redirect', to, notice: 'Nothing was changed.' };
