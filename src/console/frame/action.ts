@@ -34,7 +34,7 @@ export async function runSubmitted(
     result = await runAction(route, context, form, visited, recorder);
   } catch (error) {
     if (!route.invalidForm || !isInputError(error)) throw error;
-    const page = await route.invalidForm(context, form, createFieldErrors(error.issues));
+    const page = await route.invalidForm(context, withoutNul(form), createFieldErrors(error.issues));
     return responder.sendPage(response, { ...page, status: 422 }, visit, visited, {
       text: sentence(error.message),
       tone: 'bad',
@@ -51,7 +51,11 @@ async function runAction(
   recorder: ChangeRecorder,
 ): Promise<ActionResult> {
   const { action } = route;
-  if (action === null || context.visitor === null) return route.handle(context, form);
+  const handle = async (): Promise<ActionResult> => {
+    assertNoNul(form);
+    return route.handle(context, form);
+  };
+  if (action === null || context.visitor === null) return handle();
   const { project: _slug, ...params } = context.params;
   const start = {
     actor: 'person',
@@ -61,7 +65,7 @@ async function runAction(
     target: Object.values(params)[0] ?? null,
   } as const;
   return recordChange(recorder, start, async (note) => {
-    const result = await route.handle(context, form);
+    const result = await handle();
     note(result.audit ?? {});
     return result;
   });
@@ -71,11 +75,22 @@ function isInputError(error: unknown): error is GatewayError {
   return error instanceof GatewayError && error.status < 500 && error.code !== 'not_found';
 }
 
-/** Parses an `application/x-www-form-urlencoded` body. Drops NUL characters, because PostgreSQL can't store them. */
+/** Throws `bad_request`, because PostgreSQL can't store NUL. */
+export function assertNoNul(form: URLSearchParams): void {
+  const names = new Set([...form].flatMap(([name, value]) => (value.includes('\0') ? [name] : [])));
+  if (names.size > 0)
+    throw gatewayError('bad_request', { issues: [...names].map((path) => ({ path, message: 'must not contain U+0000' })) });
+}
+
+/** HTML can't contain NUL either, so we leave it out when we show the form again. */
+function withoutNul(form: URLSearchParams): URLSearchParams {
+  return new URLSearchParams([...form].map(([name, value]): [string, string] => [name, value.replaceAll('\0', '')]));
+}
+
+/** Parses an `application/x-www-form-urlencoded` body. */
 export async function readForm(request: Request, maxBytes: number): Promise<URLSearchParams> {
   const type = request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase();
   if (type !== undefined && type !== 'application/x-www-form-urlencoded')
     throw gatewayError('unsupported_media_type', { message: 'content type must be application/x-www-form-urlencoded' });
-  const form = new URLSearchParams((await readBody(request, maxBytes)).toString());
-  return new URLSearchParams([...form].map(([name, value]): [string, string] => [name, value.replaceAll('\0', '')]));
+  return new URLSearchParams((await readBody(request, maxBytes)).toString());
 }

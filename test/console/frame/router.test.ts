@@ -115,10 +115,14 @@ describe('forms', () => {
     },
   );
 
-  test('rejects NUL characters in URLs and removes them from form fields', async () => {
+  test('rejects NUL characters in URLs and form fields', async () => {
     expect((await site.post('/console/p/acme/keys/%00/revoke', 'owner', { fields })).status).toBe(400);
-    await site.post('/console/p/acme/keys', 'owner', { fields: { name: 'a\0b' } });
-    expect(lastAudit()).toMatchObject({ outcome: 'ok', detail: { name: 'ab' } });
+    const response = await site.post('/console/p/acme/keys', 'owner', { fields: { name: 'a\0b' } });
+    expect(response.status).toBe(422);
+    const page = await response.text();
+    expect(page).toContain('Name: must not contain U+0000.');
+    expect(page).not.toContain('\0');
+    expect(lastAudit()).toMatchObject({ outcome: 'refused', detail: { error: 'bad_request' } });
   });
 
   test('returns 422 and shows the form again with an error message', async () => {

@@ -1,0 +1,75 @@
+/** Sends bad values in each field of each form, and checks that the errors name the fields by their labels. */
+import { beforeAll, expect, test } from '@jest/globals';
+import { type PlantedProject, pagesOf, plantProject } from '../support/console-pages.ts';
+import { shareGateway } from '../support/gateway.ts';
+import { decodeEntities } from '../support/page-text.ts';
+
+const gateway = shareGateway({ database: 'any' });
+let planted: PlantedProject;
+let forms: readonly Form[] = [];
+
+interface Form {
+  readonly page: string;
+  readonly action: string;
+  /** The form as it's filled in when the page is opened. */
+  readonly values: Readonly<Record<string, string>>;
+  /** The fields in which people can type or choose something. */
+  readonly fields: readonly string[];
+}
+
+beforeAll(async () => {
+  planted = await plantProject(gateway(), ['Prefers tea', 'Orders on Fridays']);
+  const found = (await Promise.all(pagesOf(planted).map(openForms))).flat().filter(({ fields }) => fields.length > 0);
+  // Forms in the list of members or keys are the same for each row.
+  forms = [...new Map(found.map((form) => [`${form.action} ${form.fields}`, form])).values()];
+});
+
+async function openForms(page: string): Promise<Form[]> {
+  const html = await (await planted.admin.get(page)).text();
+  return [...html.matchAll(/<form class="[^"]*" method="post" action="([^"]*)"[^>]*>(.*?)<\/form>/gs)].map(
+    ([, action = '', content = '']) => {
+      const values: Record<string, string> = {};
+      const fields = new Set<string>();
+      for (const [element] of content.matchAll(/<input[^>]*>|<(select|textarea).*?<\/\1>/gs)) {
+        const [tag = '', kind = ''] = /^<(\w+)[^>]*>/.exec(element) ?? [];
+        const attribute = (name: string): string => new RegExp(` ${name}="([^"]*)"`).exec(tag)?.[1] ?? '';
+        const [name, type] = [attribute('name'), attribute('type') || kind];
+        if (name === '' || (type === 'checkbox' && !tag.includes(' checked'))) continue;
+        const [, chosen] = /<option value="([^"]*)" selected/.exec(element) ?? /<option value="([^"]*)"/.exec(element) ?? [];
+        const text = kind === 'textarea' ? element.replaceAll(/<[^>]*>\n?/g, '') : (chosen ?? attribute('value'));
+        values[name] = decodeEntities(text);
+        if (type !== 'hidden' && type !== 'checkbox') fields.add(name);
+      }
+      const { csrf: _, ...others } = values;
+      return { page, action: decodeEntities(action), values: others, fields: [...fields] };
+    },
+  );
+}
+
+interface Refusal {
+  readonly field: string;
+  readonly status: number;
+  readonly message: string;
+  readonly labels: readonly string[];
+}
+
+/** Returns null if the form was accepted. */
+async function submit({ action, values }: Form, field: string, value: string): Promise<Refusal | null> {
+  const response = await planted.admin.post(action, { ...values, [field]: value });
+  const page = await response.text();
+  const toText = (html = ''): string => decodeEntities(html.replaceAll(/ <span class="optional">.*?<\/span>|<[^>]*>/g, ''));
+  const labels = [...page.matchAll(/<(?:label|summary|legend)[^>]*>(.*?)<\/(?:label|summary|legend)>/gs)].map(([, label]) => toText(label));
+  const [, message] = /<div class="(?:notice bad|empty)"[^>]*><p>(.*?)<\/p>/s.exec(page) ?? [];
+  return response.status < 400 ? null : { field, status: response.status, message: toText(message), labels };
+}
+
+test('refuses NUL in every field of every form', async () => {
+  const accepted: string[] = [];
+  for (const form of forms)
+    for (const field of form.fields) {
+      const refusal = await submit(form, field, 'a\0b');
+      if (!refusal?.message.includes('must not contain U+0000')) accepted.push(`${form.action} ${field}: ${refusal?.message}`);
+    }
+  expect(accepted).toEqual([]);
+  expect(forms.length).toBeGreaterThan(20);
+});
