@@ -16,6 +16,7 @@ export function assertNotModified(current: object, read: ReadSettings | undefine
   const changed = Object.entries(read ?? {}).flatMap(([name, value]) => (isDeepStrictEqual(values.get(name), value) ? [] : [name]));
   if (changed.length > 0)
     throw gatewayError('conflict', {
-      message: `these settings have changed since you read them: ${changed.join(', ')}; read them again and repeat the change`,
+      message: 'these settings have changed since you read them; read them again and repeat the change',
+      issues: changed.map((path) => ({ path, message: 'has changed since you read it' })),
     });
 }

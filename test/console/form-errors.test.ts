@@ -73,3 +73,33 @@ test('refuses NUL in every field of every form', async () => {
   expect(accepted).toEqual([]);
   expect(forms.length).toBeGreaterThan(20);
 });
+
+test('errors name fields by the labels of the form', async () => {
+  const raw: string[] = [];
+  const named = new Set<string>();
+  for (const opened of forms) {
+    let form: Form | undefined = opened;
+    for (const field of opened.fields)
+      for (const value of ['', 'x'.repeat(5_000), '\u0001', '-1']) {
+        if (!form) continue;
+        const refusal = await submit(form, field, value);
+        if (refusal === null) {
+          // The settings have changed, or the form is gone.
+          form = (await openForms(form.page)).find(({ action }) => action === opened.action);
+          continue;
+        }
+        const { status, message, labels } = refusal;
+        expect([form.action, field, status < 500]).toEqual([form.action, field, true]);
+        for (const [, prefix = ''] of message.matchAll(/(?:^|; )([^;:]+): /g)) {
+          named.add(prefix);
+          if (prefix.startsWith('Nothing was saved') || labels.includes(prefix) || labels.includes(prefix.replace(/ \(.*\)$/, '')))
+            continue;
+          raw.push(`${form.action} ${field}: ${message}`);
+        }
+      }
+  }
+  expect(raw).toEqual([]);
+  expect([...named]).toEqual(
+    expect.arrayContaining(['Name', 'Calls per minute', 'Expires (UTC)', 'Only these senders (entry 1)', 'Application']),
+  );
+});

@@ -150,7 +150,7 @@ describe('keys', () => {
 
     const stale = { ...form, 'ceilings.calls': '500', expires_at: '' };
     const refused = await (await owner.post(`${keyPath}/edit`, stale)).text();
-    expect(decode(refused.replace(/<[^>]*>/g, ''))).toContain('ceilings.calls: was 60, is now 1');
+    expect(decode(refused.replace(/<[^>]*>/g, ''))).toContain('Calls: was 60, is now 1');
     expect(refused).toMatch(/name="ceilings.calls"[^>]*value="500"/);
     expect((await owner.post(`${keyPath}/edit`, { ...stale, read: hiddenValue(refused, 'read') })).status).toBe(303);
     expect((await callWith(secret)).status).toBe(200);
@@ -300,7 +300,7 @@ describe('routing settings', () => {
     const page = await (await owner.post(`${path}/routing/edit`, third)).text();
     const text = decode(page.replace(/<[^>]*>/g, ''));
     expect(text).toContain('Someone else saved these settings');
-    expect(text).toContain('retired: was empty, is now two');
+    expect(text).toContain('Retired models and providers: was empty, is now two');
     expect(text).toContain('four\nthree/echo');
     expect((await owner.post(`${path}/routing/edit`, { ...third, read: hiddenValue(page, 'read') })).status).toBe(303);
     const project = await gateway().app.projects.findBySlug('acme');

@@ -147,7 +147,7 @@ test('returns an error from an MCP tool for invalid settings', async () => {
     expect(await set({ batch_of: 0 })).toContain('batch_of');
     expect(await set({ batch_off: 5 })).toContain('batch_off');
     expect(await set({ delete_conversations_after_days: 1, at_least_every_minutes: 1_440 })).toBe(
-      'at_least_every_minutes: must be shorter than delete_conversations_after_days',
+      'at_least_every_minutes: must be shorter than the deletion period',
     );
     const { settings } = await callTool(client, 'gateway_read_memory_settings');
     expect(settings).toMatchObject({ batch_of: 3, delete_conversations_after_days: null });

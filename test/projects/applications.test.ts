@@ -43,7 +43,7 @@ describeDatabases('applications of a project', (database) => {
     const { applications } = projects;
     await expect(applications.put(project.id, 'bot', { tiers: {} }, { tiers: { standard: ['openai/b'] } })).rejects.toMatchObject({
       code: 'conflict',
-      message: 'these settings have changed since you read them: tiers; read them again and repeat the change',
+      issues: [{ path: 'tiers', message: 'has changed since you read it' }],
     });
     await applications.put(project.id, 'bot', { tiers: {} }, { tiers: { standard: ['openai/a'] } });
     expect((await applications.find(project.id, 'bot')).settings.tiers).toEqual({});

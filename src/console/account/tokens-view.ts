@@ -73,6 +73,8 @@ export function newTokenView(context: ConsoleContext, input: URLSearchParams | n
               required: false,
             }),
           ),
+          undefined,
+          'scopes',
         ),
         selectField({
           ...{ name: 'days', label: 'Expires after', value: input?.get('days') ?? '30', required: true },

@@ -4,10 +4,10 @@ import { GatewayError, gatewayError } from '../../core/errors.ts';
 import { readBody } from '../../http/body.ts';
 import { type ChangeRecorder, recordChange } from '../../people/record-change.ts';
 import { createFieldErrors } from './field-errors.ts';
+import { describeError } from './field-labels.ts';
 import type { Responder } from './respond.ts';
 import type { ActionResult, ActionRoute, ConsoleContext } from './route.ts';
 import { isCsrfToken } from './same-site.ts';
-import { sentence } from './values.ts';
 import type { Visit, VisitedProject } from './visit.ts';
 
 const maxFormBytes = 1024 * 1024;
@@ -36,7 +36,7 @@ export async function runSubmitted(
     if (!route.invalidForm || !isInputError(error)) throw error;
     const page = await route.invalidForm(context, withoutNul(form), createFieldErrors(error.issues));
     return responder.sendPage(response, { ...page, status: 422 }, visit, visited, {
-      text: sentence(error.message),
+      text: describeError(error),
       tone: 'bad',
     });
   }

@@ -14,7 +14,7 @@ export interface FilterChoices {
   readonly keys: readonly { readonly prefix: string; readonly name: string }[];
 }
 
-const labels: Readonly<Record<string, string>> = {
+export const filterLabels: Readonly<Record<string, string>> = {
   source: 'Application',
   model: 'Model',
   asked: 'Requested model',
@@ -150,7 +150,7 @@ export function activeFilters(context: Pick<ConsoleContext, 'url'>, filter: Call
 }
 
 function labelOf(name: string): string {
-  return labels[name] ?? name;
+  return filterLabels[name] ?? name;
 }
 
 function describeValue(name: string, value: string): string {
@@ -165,7 +165,7 @@ function inverseLink(context: Pick<ConsoleContext, 'url'>, name: string, value: 
   if (!filterNames.includes(inverse)) return '';
   const href = withQuery(context, { [name]: null, [inverse]: value, [pageParameter]: null });
   const label = name.startsWith('not_') ? 'Only these' : 'Leave out';
-  return html`<a href="${href}">${label}<span class="hidden"> (${labels[inverse]} ${value})</span></a>`;
+  return html`<a href="${href}">${label}<span class="hidden"> (${filterLabels[inverse]} ${value})</span></a>`;
 }
 
 /**

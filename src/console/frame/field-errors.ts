@@ -12,14 +12,25 @@ export interface FieldErrors {
 export function createFieldErrors(issues: readonly Issue[]): FieldErrors {
   const describe = (name: string, isAbout: (path: string) => boolean): string | undefined => {
     const about = issues.filter(({ path }) => isAbout(path));
-    return about.length === 0
-      ? undefined
-      : sentence(formatIssues(about.map((issue) => ({ ...issue, path: issue.path.slice(name.length + 1) }))));
+    const inside = about.map(({ path, message }) => ({
+      path: path
+        .slice(name.length + 1)
+        .split('.')
+        .map(describeSegment)
+        .join(', '),
+      message,
+    }));
+    return about.length === 0 ? undefined : sentence(formatIssues(inside));
   };
   return {
     of: (name) => describe(name, (path) => path === name || path.startsWith(`${name}.`)),
     at: (name) => describe(name, (path) => path === name),
   };
+}
+
+/** Describes a part of a path, where people count the entries of a list from 1. */
+export function describeSegment(segment: string): string {
+  return /^\d+$/.test(segment) ? `entry ${Number(segment) + 1}` : segment;
 }
 
 export const noErrors = createFieldErrors([]);

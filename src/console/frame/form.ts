@@ -176,8 +176,9 @@ export function checkboxField(options: FieldBase & { readonly checked?: boolean;
 <label for="${id}">${label}</label>${notes(name, hint, error)}</div>`;
 }
 
-export function fieldset(legend: string, fields: readonly Html[], hint?: Html | string): Html {
-  return html`<fieldset><legend>${legend}</legend>${hint === undefined ? '' : html`<p class="hint">${hint}</p>`}${fields}</fieldset>`;
+/** `name` is the name of the fields if they all have the same, e.g. because they're checkboxes for a list. */
+export function fieldset(legend: string, fields: readonly Html[], hint?: Html | string, name?: string): Html {
+  return html`<fieldset><legend${name === undefined ? '' : html` data-field="${name}"`}>${legend}</legend>${hint === undefined ? '' : html`<p class="hint">${hint}</p>`}${fields}</fieldset>`;
 }
 
 function field({ name, label, hint, error, required }: FieldBase, input: Html): Html {

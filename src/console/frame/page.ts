@@ -21,7 +21,7 @@ export interface Frame {
   readonly project: { readonly slug: string; readonly name: string } | null;
   /** What the project switcher offers. Each `href` is the same page in another project. */
   readonly projects: readonly { readonly slug: string; readonly name: string; readonly href: string }[];
-  readonly notice: { readonly text: string; readonly tone: 'good' | 'bad'; readonly undo?: Undo } | null;
+  readonly notice: { readonly text: Html | string; readonly tone: 'good' | 'bad'; readonly undo?: Undo } | null;
 }
 
 /** Our Content-Security-Policy forbids the inline styles that htmx would add. */

@@ -13,6 +13,7 @@ import type { Person, Role } from '../../people/person.ts';
 import { compressHtml } from './compress-html.ts';
 import { sendCsv } from './csv.ts';
 import { endUsersPath } from './end-user.ts';
+import { describeError, resolveFieldLabels } from './field-labels.ts';
 import { notice as renderNotice } from './figures.ts';
 import { type Html, html } from './html.ts';
 import type { Navigation } from './nav.ts';
@@ -107,7 +108,7 @@ export function createResponder({ navigation, projectsOf, logger }: ResponderDep
       }
     },
     async sendError(response, error, visit, visited) {
-      const { status, title, text } = describeError(error);
+      const { status, title, text } = toErrorPage(error);
       if (status >= 500)
         logger.error(
           { err: error instanceof GatewayError ? (error.cause ?? error) : error, path: loggedPath(visit) },
@@ -167,7 +168,7 @@ export function setCookies(response: Response, cookies: readonly Cookie[] | unde
 }
 
 async function sendHtml(response: Response, status: number, text: string): Promise<void> {
-  const plain = Buffer.from(text);
+  const plain = Buffer.from(resolveFieldLabels(text));
   const compressed = response.req.acceptsEncodings('gzip') ? await compressHtml(plain) : null;
   const body = compressed ?? plain;
   response.writeHead(status, {
@@ -182,15 +183,15 @@ function startDownload(response: Response, contentType: string, fileName: string
   response.writeHead(200, { 'content-type': contentType, 'content-disposition': `attachment; filename="${name}"` });
 }
 
-function errorContent(text: string): Html {
+function errorContent(text: Html | string): Html {
   return html`<div class="empty"><p>${text}</p><p><a class="button" href="/console">Back to the start page</a></p></div>`;
 }
 
-function describeError(error: unknown): { status: number; title: string; text: string } {
+function toErrorPage(error: unknown): { status: number; title: string; text: Html | string } {
   if (error instanceof PlainTextError) return { status: error.status, title: 'Request failed', text: sentence(error.message) };
   if (!(error instanceof GatewayError))
     return { status: 500, title: 'Something went wrong', text: 'The log of the gateway has the details.' };
-  const { status, code, message } = error;
+  const { status, code } = error;
   if (code === 'not_found') return { status, title: 'Not found', text: 'This page does not exist, or you do not have access to it.' };
-  return { status, title: status === 403 ? 'Not allowed' : 'Request failed', text: sentence(message) };
+  return { status, title: status === 403 ? 'Not allowed' : 'Request failed', text: describeError(error) };
 }

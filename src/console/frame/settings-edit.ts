@@ -7,6 +7,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { gatewayError } from '../../core/errors.ts';
 import { isObject } from '../../core/json/narrow.ts';
 import { parseJson } from '../../core/json/parse.ts';
+import { fieldLabel } from './field-labels.ts';
 import { notice } from './figures.ts';
 import { type Html, html } from './html.ts';
 import { formatSetting } from './values.ts';
@@ -78,7 +79,7 @@ function describeChange(name: string, before: unknown, after: unknown): Html[] {
       isDeepStrictEqual(before[member], after[member]) ? [] : describeChange(`${name}.${member}`, before[member], after[member]),
     );
   }
-  return [html`<code>${name}</code>: was ${formatValue(before)}, is now ${formatValue(after)}`];
+  return [html`${fieldLabel(name)}: was ${formatValue(before)}, is now ${formatValue(after)}`];
 }
 
 function formatValue(value: unknown): Html | string {

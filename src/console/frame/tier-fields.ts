@@ -64,7 +64,7 @@ function tierSection(options: TierFieldsOptions, name: TierKind): Html {
   const error = errors.at(name);
   const isOpen = (showsInherited && inherited.length > 0) || rows.length > 0 || errors.of(name) !== undefined;
   const names = rows.map(({ tier }) => tier);
-  return html`<details${isOpen ? html` open` : ''} id="${name}"><summary>${legend}</summary><fieldset><legend class="hidden">${legend}</legend><p class="hint">${hint}</p>${
+  return html`<details${isOpen ? html` open` : ''} id="${name}"><summary data-field="${name}">${legend}</summary><fieldset><legend class="hidden">${legend}</legend><p class="hint">${hint}</p>${
     error === undefined ? '' : html`<p class="error" role="alert">${error}</p>`
   }
 <datalist id="models-${name}">${choices.map((id) => html`<option value="${id}">`)}</datalist>

@@ -264,7 +264,7 @@ export function parseMemorySettingsChange(input: unknown): (current: ShownMemory
     for (const period of [days, settings.delete_conversations_after_days])
       if (period !== null && next.at_least_every_minutes >= period * minutesPerDay)
         throw gatewayError('bad_request', {
-          issues: [{ path: 'at_least_every_minutes', message: 'must be shorter than delete_conversations_after_days' }],
+          issues: [{ path: 'at_least_every_minutes', message: 'must be shorter than the deletion period' }],
         });
     return { settings, stricter };
   };

@@ -168,16 +168,16 @@ export function parseCallFilter(query: Pick<URLSearchParams, 'get'>): CallFilter
 }
 
 function checkValue(name: string, value: string): string {
+  const invalid = (message: string) => gatewayError('bad_request', { issues: [{ path: name, message }] });
   const choices = accepted[name];
-  if (choices && !choices.includes(value)) throw gatewayError('bad_request', { message: `${name}: must be one of ${choices.join(', ')}` });
+  if (choices && !choices.includes(value)) throw invalid(`must be one of ${choices.join(', ')}`);
   if ((name === 'status' || name === 'not_status') && !/^[1-5](?:\d\d|xx)$/.test(value)) {
-    throw gatewayError('bad_request', { message: `${name}: must be a status such as 429, or a class such as 4xx` });
+    throw invalid('must be a status such as 429, or a class such as 4xx');
   }
   if (isKeyOf(bounds, name) && !/^\d{1,9}(?:\.\d{1,9})?$/.test(value)) {
-    throw gatewayError('bad_request', { message: `${name}: must be a number, for example 0.5` });
+    throw invalid('must be a number, for example 0.5');
   }
-  if (value.length > maxLength || /[\0\p{Cs}]/u.test(value))
-    throw gatewayError('bad_request', { message: `${name}: is too long, or is not text` });
+  if (value.length > maxLength || /[\0\p{Cs}]/u.test(value)) throw invalid('is too long, or is not text');
   return value;
 }
 

@@ -87,7 +87,7 @@ test('warns about a rule that somebody else has changed in the meantime', async 
   const overtaken = await owner.post(editPath, { ...form, read, action: 'block' });
   const page = await overtaken.text();
   expect([overtaken.status, page.includes('Someone else saved these settings')]).toEqual([422, true]);
-  expect(page).toContain('<code>action</code>: was <code>observe</code>, is now <code>block</code>');
+  expect(page).toContain('Action: was <code>observe</code>, is now <code>block</code>');
   await gateway().admin('PUT', api, { rules: [] });
   expect((await owner.post(editPath, form)).status).toBe(404);
 });
