@@ -4,6 +4,7 @@
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, test } from '@jest/globals';
+import { filterLabels } from '../../src/console/frame/call-filters.ts';
 import { filterNames } from '../../src/usage/analytics/call-filter.ts';
 import { sharedChromium } from '../support/chromium.ts';
 import { type PlantedProject, pagesOf, plantProject } from '../support/console-pages.ts';
@@ -97,8 +98,9 @@ async function withoutRejected(path: string): Promise<string | null> {
     const response = await planted.admin.get(url.pathname + url.search);
     const text = await response.text();
     if (response.status !== 400 && response.status !== 404) return url.pathname + url.search;
-    const named = /<p>([A-Z]\w*): /.exec(text)?.[1]?.toLowerCase();
-    const rejected = [named, 'from', 'id', 'before'].find((name) => name !== undefined && url.searchParams.has(name));
+    const [, label = ''] = /<p>([^<:]+): /.exec(text) ?? [];
+    const filter = Object.entries(filterLabels).find(([, filterLabel]) => filterLabel === label)?.[0];
+    const rejected = [filter, label.toLowerCase(), 'from', 'id', 'before'].find((name) => name !== undefined && url.searchParams.has(name));
     if (rejected === undefined) return null;
     url.searchParams.delete(rejected);
   }
