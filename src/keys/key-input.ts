@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { nanosFromUsd } from '../core/cost.ts';
 import type { Issue } from '../core/error-messages.ts';
 import { gatewayError } from '../core/errors.ts';
+import { nameInput } from '../core/name.ts';
 import { parseOrBadRequest, parseWithIssues } from '../core/parse-or-bad-request.ts';
 import { requiredTags } from '../core/tags.ts';
 import type { CeilingName, WindowKind } from '../core/windows.ts';
@@ -13,7 +14,7 @@ const wholeLimit = z.int().min(0).nullable().optional();
 const window = z.enum(['day', 'month', 'total']).optional().describe('window of the ceiling, by default a month');
 
 export const keyInput = z.strictObject({
-  name: z.string().trim().min(1).max(200),
+  name: nameInput,
   models: z
     .array(z.string().min(1).max(300))
     .max(1_000)

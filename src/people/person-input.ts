@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { nameInput } from '../core/name.ts';
 import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
 
 /** In lower case, because in practice, addresses that only differ in case belong to the same person. */
@@ -8,23 +9,17 @@ const email = z
   .toLowerCase()
   .max(254)
   .regex(/^[^\s@<>"\p{Cc}\p{Cs}]+@[^\s@<>"\p{Cc}\p{Cs}]+$/u, 'must be an e-mail address');
-const name = z
-  .string()
-  .trim()
-  .min(1)
-  .max(200)
-  .regex(/^[^\p{Cc}\p{Cs}]*$/u, 'must not contain control characters');
 const password = z.string().meta({ description: '12 to 256 characters', minLength: 12, maxLength: 256 });
 
 export const newPersonInput = z.strictObject({
   email,
-  name: name.optional().describe('by default the part of the e-mail address before the @'),
+  name: nameInput.optional().describe('by default the part of the e-mail address before the @'),
   password: password.optional().describe('if you omit it, the response contains a one-time sign-in link'),
   admin: z.boolean().optional().describe('whether the person is a deployment admin'),
 });
 
 export const personChange = z.strictObject({
-  name: name.optional(),
+  name: nameInput.optional(),
   admin: z.boolean().optional().describe('whether the person is a deployment admin'),
   disabled: z.boolean().optional().describe('a disabled person cannot sign in, and their sessions end'),
 });
@@ -53,14 +48,14 @@ export const removedMember = z.strictObject({
 export const invitation = newPersonInput.pick({ email: true, name: true });
 
 /** What people enter when they use a sign-in link that creates an account. */
-const newAccount = z.object({ email, name });
+const newAccount = z.object({ email, name: nameInput });
 
-const identity = z.object({ email, name: name.optional().catch(undefined) });
+const identity = z.object({ email, name: nameInput.optional().catch(undefined) });
 
 export type NewPerson = z.output<typeof newPersonInput>;
 
 export function parseName(input: string): string {
-  return parseOrBadRequest(z.object({ name }), { name: input }).name;
+  return parseOrBadRequest(z.object({ name: nameInput }), { name: input }).name;
 }
 
 export function parseNewAccount(input: { email: string; name: string }): z.output<typeof newAccount> {

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { nanosFromUsd, toUsd } from '../core/cost.ts';
+import { nameInput } from '../core/name.ts';
 import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
 import { requiredTags } from '../core/tags.ts';
 import { isTimeZone } from '../core/time-zone.ts';
@@ -71,7 +72,7 @@ const fields = {
   time_zone: timeZone.describe('IANA name of the time zone in which the console splits days'),
 };
 
-export const projectInput = z.strictObject({ ...fields, name: z.string().trim().min(1).max(200), cache: cache.partial() }).partial();
+export const projectInput = z.strictObject({ ...fields, name: nameInput, cache: cache.partial() }).partial();
 
 const storedSettings = z.object({
   providers: fields.providers.default(null),

@@ -74,6 +74,26 @@ test('refuses NUL in every field of every form', async () => {
   expect(forms.length).toBeGreaterThan(20);
 });
 
+test('refuses control characters in every name', async () => {
+  const tried = new Set<string>();
+  const accepted: string[] = [];
+  for (const form of forms)
+    for (const field of form.fields.filter((name) => ['name', 'application', 'only_senders', 'email'].includes(name))) {
+      const refusal = await submit(form, field, 'a\u0085b');
+      if (!/must not contain control|without control|must be an e-mail/.test(refusal?.message ?? ''))
+        accepted.push(`${form.action} ${field}: ${refusal?.message}`);
+      tried.add(`${form.action.replace(/\/keys\/.*\//, '/keys/:key/')} ${field}`);
+    }
+  expect(accepted).toEqual([]);
+  expect([...tried]).toEqual(
+    expect.arrayContaining([
+      ...['/console/p/acme/keys name', '/console/p/acme/keys/:key/edit name', '/console/p/acme/project/edit name'],
+      ...['/console/p/acme/applications/new application', '/console/p/acme/settings only_senders', '/console/p/acme/members name'],
+      ...['/console/admin/projects name', '/console/admin/people name', '/console/account/name name', '/console/account/tokens name'],
+    ]),
+  );
+});
+
 test('errors name fields by the labels of the form', async () => {
   const raw: string[] = [];
   const named = new Set<string>();

@@ -97,6 +97,12 @@ test('trims key and model names, and rejects empty ones', () => {
   expect(() => parseKeyInput({ name: 'ci', models: [''] }, now)).toThrow('models.0:');
 });
 
+test.each(['a\nb', 'a\tb', '\u001b[31m', 'a\u0085b'])('rejects the control character in the name %j', (name) => {
+  expect(() => parseKeyInput({ name }, now)).toThrow('name: must not contain control characters');
+  const current = { ...parseKeyInput({ name: 'ci' }, now), name };
+  expect(applyKeyChange(current, { models: ['standard'] }, now).name).toBe(name);
+});
+
 test('the grace period of a rotated key is at most a year', () => {
   expect(parseGraceSeconds({ grace_seconds: 31_536_000 })).toBe(31_536_000);
   expect(() => parseGraceSeconds({ grace_seconds: 31_536_001 })).toThrow('grace_seconds:');

@@ -93,6 +93,17 @@ describeDatabases('projects', (database) => {
     }
   });
 
+  test('rejects a name with control characters, but shows a project that has one', async () => {
+    await projects.put(slug, {});
+    for (const name of ['a\nb', 'a\u0007', '\u009fb'])
+      await expect(projects.put(slug, { name })).rejects.toMatchObject({
+        issues: [{ path: 'name', message: 'must not contain control characters' }],
+      });
+    await database().query('update projects set name = $2::text where slug = $1::text', [slug, 'a\nb']);
+    expect(await projects.findBySlug(slug)).toMatchObject({ name: 'a\nb' });
+    expect((await projects.put(slug, { monthly_cap: 5 })).project.name).toBe('a\nb');
+  });
+
   test("rejects a time zone that isn't an IANA name", async () => {
     expect((await projects.put(slug, {})).project.settings.timeZone).toBe('UTC');
     for (const name of ['Europe/Berlin', 'Asia/Kolkata', 'America/Argentina/Buenos_Aires', 'UTC'])

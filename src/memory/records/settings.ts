@@ -32,7 +32,9 @@ const minutesPerDay = 24 * 60;
 const readTimeoutMs = 1_000;
 
 /** With the flag `u`, the length limit counts code points. */
-const senderSchema = z.string().regex(/^[^\0\p{Cs}]{1,256}$/u, 'must be the name of an application, 1 to 256 characters');
+const senderSchema = z
+  .string()
+  .regex(/^[^\p{Cc}\p{Cs}]{1,256}$/u, 'must be the name of an application, 1 to 256 characters without control characters');
 
 /** Schemas of the settings, exported for interfaces that describe their input. */
 export const memorySettingsFields = {
@@ -79,7 +81,8 @@ export const memorySettingsInput = z
 
 const storedSchema = z.object({
   enabled: memorySettingsFields.enabled.default(true),
-  only_senders: memorySettingsFields.only_senders.default([]),
+  // Older versions accepted control characters.
+  only_senders: z.array(z.string()).default([]),
   delete_conversations_after_days: memorySettingsFields.delete_conversations_after_days.default(null),
   delete_unlearned: memorySettingsFields.delete_unlearned.default(false),
   batch_of: memorySettingsFields.batch_of.default(20),
