@@ -5,13 +5,16 @@
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Request, Response } from 'express';
+import { z } from 'zod';
 import { gatewayError } from '../../core/errors.ts';
+import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
 import { formatTime } from '../../core/time.ts';
 import { splitModelId } from '../../routing/catalog.ts';
 import type { ModelRow, ModelsRequest } from '../../routing/list-models.ts';
 import { type FindCaller, parseKey } from '../authenticate.ts';
 import { type ErrorReports, sendError, sendJson } from '../error-handler.ts';
 import { parseSource } from '../headers.ts';
+import { pageLimit } from '../query-schemas.ts';
 import type { FindProject } from './text.ts';
 
 export interface ModelsRouteDeps extends ErrorReports {
@@ -64,22 +67,14 @@ function toAnthropicModel({ id, created }: ModelRow): object {
 
 /** Returns the models between `after_id` and `before_id`, up to the limit. Throws `bad_request`. */
 function selectPage(rows: readonly ModelRow[], query: Request['query']): { page: readonly ModelRow[]; hasMore: boolean } {
-  const { limit, after_id: afterId, before_id: beforeId } = query;
-  const count = limit === undefined ? rows.length : parseLimit(limit);
+  const { after_id: afterId, before_id: beforeId } = query;
+  const { limit: count = rows.length } = parseOrBadRequest(z.object({ limit: pageLimit.optional() }), query);
   const start = afterId === undefined ? 0 : positionOf(rows, 'after_id', afterId) + 1;
   const end = beforeId === undefined ? rows.length : positionOf(rows, 'before_id', beforeId);
   const range = rows.slice(start, end);
   // A client that doesn't send `after_id` is paging backwards, so return the rows directly before `before_id`.
   const page = afterId === undefined && beforeId !== undefined ? range.slice(Math.max(0, range.length - count)) : range.slice(0, count);
   return { page, hasMore: page.length < range.length };
-}
-
-const maxLimit = 1_000;
-
-function parseLimit(text: unknown): number {
-  const limit = typeof text === 'string' && /^\d{1,4}$/.test(text) ? Number(text) : 0;
-  if (limit < 1 || limit > maxLimit) throw gatewayError('bad_request', { message: `limit: must be an integer from 1 to ${maxLimit}` });
-  return limit;
 }
 
 function positionOf(rows: readonly ModelRow[], name: string, id: unknown): number {

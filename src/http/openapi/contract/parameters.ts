@@ -124,7 +124,11 @@ const otherParameters: Readonly<Record<string, JsonObject>> = {
     { type: 'boolean' },
     'list the newest unconfirmed addresses instead, at most 1,000; owners have added them to their projects, and creating the person confirms an address',
   ),
-  after_email: queryParameter('after', { type: 'string', maxLength: 254 }, 'only people whose address comes after this one in the list'),
+  after_email: queryParameter(
+    'after',
+    { type: 'string', minLength: 1, maxLength: 254 },
+    'only people whose address comes after this one in the list',
+  ),
   before_entry: queryParameter('before', { type: 'integer', minimum: 1 }, 'only entries older than the one with this id'),
   audit_project: queryParameter('project', { type: 'string', minLength: 1 }, 'only changes to the project with this slug'),
   audit_person: queryParameter(

@@ -3,6 +3,7 @@ import { parseOrBadRequest } from '../../../core/parse-or-bad-request.ts';
 import { formatTime } from '../../../core/time.ts';
 import type { Audit, AuditEntry } from '../../../people/audit.ts';
 import type { People } from '../../../people/people.ts';
+import { pageLimit, wholeNumber } from '../../query-schemas.ts';
 import { type Responders, toListJson } from './responders.ts';
 
 export interface AuditRouteDeps {
@@ -24,8 +25,8 @@ export function addAuditRoutes({ read, findProject }: Responders, { audit, peopl
 const time = z.iso.datetime({ offset: true, error: 'must be a time in RFC 3339, for example 2027-01-01T00:00:00Z' }).transform(Date.parse);
 
 const auditQuery = z.object({
-  limit: z.coerce.number().int().min(1).max(1_000).default(100),
-  before: z.coerce.number().int().min(1).max(Number.MAX_SAFE_INTEGER).optional(),
+  limit: pageLimit.default(100),
+  before: wholeNumber(1, Number.MAX_SAFE_INTEGER).optional(),
   project: z.string().min(1).optional(),
   person: z.union([z.uuid(), z.string().includes('@').max(254)], { error: 'must be an id or an e-mail address' }).optional(),
   action: z.string().min(1).max(100).optional(),

@@ -43,7 +43,7 @@ export function addBatchRoutes(responders: Responders, batches: Batches): void {
 }
 
 const batchesQuery = z.object({ state: z.enum(batchStates).optional() });
-const allBatchesQuery = batchesQuery.extend({ project: z.string().optional() });
+const allBatchesQuery = batchesQuery.extend({ project: z.string().min(1).optional() });
 
 function parseBatchId(request: Request): string {
   return param(request, 'id').toLowerCase();

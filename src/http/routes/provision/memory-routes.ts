@@ -11,6 +11,7 @@ import type { ExportMemory } from '../../../memory/portability/export-memory.ts'
 import { createTally } from '../../../memory/portability/import-batch.ts';
 import { type ImportMemory, type ImportReport, importFormats } from '../../../memory/portability/import-memory.ts';
 import { PlainTextError } from '../../plain-text-error.ts';
+import { flag } from '../../query-schemas.ts';
 import { sendFile } from '../../send-response.ts';
 import type { Change, Responders } from './responders.ts';
 
@@ -31,16 +32,17 @@ export function addMemoryTransferRoutes({ changeProject, streamProject }: Respon
     await sendFile(response, { contentType: 'application/x-ndjson', lengthBytes: null, chunks: toChunks(first, lines, change) });
   });
   changeProject('post', '/teams/:project/memory/import', 'memory.import', async ({ id, slug }, request, change) => {
-    const { format, dry_run, restore_erased } = parseOrBadRequest(importQuery, request.query);
+    const { format, dry_run: dryRun, restore_erased: restoreErased } = parseOrBadRequest(importQuery, request.query);
     const { 'content-encoding': encoding = 'identity' } = request.headers;
     if (encoding !== 'identity')
       throw new PlainTextError(415, 'bodies with content-encoding are not supported; send the body uncompressed');
-    const flags = { dryRun: dry_run === 'true', restoreErased: restore_erased === 'true' };
     const tally = createTally();
     try {
-      return toReportJson(await importMemory({ projectId: id, project: slug, format, chunks: readChunks(request), tally, ...flags }));
+      return toReportJson(
+        await importMemory({ projectId: id, project: slug, format, chunks: readChunks(request), tally, dryRun, restoreErased }),
+      );
     } finally {
-      change.note({ format, dry_run: flags.dryRun, restore_erased: flags.restoreErased, records: Object.fromEntries(tally.counts) });
+      change.note({ format, dry_run: dryRun, restore_erased: restoreErased, records: Object.fromEntries(tally.counts) });
       // After an error, discard the rest of the request. Once we've started to read a request, Node no longer does that
       // itself.
       request.resume();
@@ -69,7 +71,6 @@ const exportQuery = z.object({
   subject: z.string().refine(isSubject, 'must be 1 to 256 characters without control characters').optional(),
 });
 
-const flag = z.enum(['true', 'false']).default('false');
 const importQuery = z.object({ format: z.enum(importFormats).default('gateway'), dry_run: flag, restore_erased: flag });
 
 /**

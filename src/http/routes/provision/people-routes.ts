@@ -10,6 +10,7 @@ import { memberInput, signInLinkInput } from '../../../people/person-input.ts';
 import { type PersonalToken, personalTokenInput } from '../../../people/personal-tokens.ts';
 import type { SessionRecord } from '../../../people/sessions.ts';
 import { signInLinkUrl } from '../../../people/sign-in-links.ts';
+import { flag, pageLimit } from '../../query-schemas.ts';
 import { type Change, param, type Responders, toListJson } from './responders.ts';
 
 export interface PeopleRouteDeps {
@@ -134,9 +135,9 @@ export function addPeopleRoutes(responders: Responders, { people, publicUrl }: P
 }
 
 const peopleQuery = z.object({
-  limit: z.coerce.number().int().min(1).max(1_000).default(100),
-  after: z.string().max(254).optional(),
-  unconfirmed: z.stringbool({ truthy: ['true'], falsy: ['false'] }).default(false),
+  limit: pageLimit.default(100),
+  after: z.string().min(1).max(254).optional(),
+  unconfirmed: flag,
 });
 
 function toPersonJson(person: PersonRecord): Record<string, unknown> {

@@ -11,6 +11,7 @@ import {
   type RefusedCallRow,
   startOfRefused,
 } from '../../../usage/refusals/read-refusals.ts';
+import { pageLimit } from '../../query-schemas.ts';
 import { toRefusedCallJson } from '../../shapes/refused-call-json.ts';
 import { param, type Responders } from './responders.ts';
 
@@ -25,7 +26,7 @@ export interface RefusedCallRouteDeps {
 }
 
 const callsQuery = z.object({
-  limit: z.coerce.number().int().min(1).max(1_000).default(100),
+  limit: pageLimit.default(100),
   before: z.string().refine(isUuid, 'must be the id of a call').optional(),
   reason: z.enum(refusalReasons as readonly [RefusalReason, ...RefusalReason[]]).optional(),
   key: z.string().min(1).max(64).optional(),

@@ -9,6 +9,7 @@ import type { Project } from '../../../projects/projects.ts';
 import type { ListOptions } from '../../../usage/call-rows.ts';
 import type { Reprice } from '../../../usage/reprice.ts';
 import { parseRepriceInput } from '../../../usage/reprice-input.ts';
+import { flag, pageLimit } from '../../query-schemas.ts';
 import { toErasureReportJson } from '../../shapes/memory-json.ts';
 import { param, type Responders, toListJson } from './responders.ts';
 
@@ -65,9 +66,8 @@ export function addReportRoutes(responders: Responders, deps: ReportRouteDeps): 
   });
 }
 
-const limit = z.coerce.number().int().min(1).max(1_000).default(100);
+const limit = pageLimit.default(100);
 const erasuresQuery = z.object({ limit });
-const flag = z.stringbool({ truthy: ['true'], falsy: ['false'] }).default(false);
 const callsQuery = z
   .object({
     limit,
