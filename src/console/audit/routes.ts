@@ -7,10 +7,11 @@ import type { Audit, AuditEntry, AuditFilter, AuditOutcome } from '../../people/
 import type { People } from '../../people/people.ts';
 import { findPersonNames } from '../../people/person-names.ts';
 import {
+  allPages,
   badge,
   type Column,
+  csvFile,
   csvLink,
-  csvRows,
   cutPage,
   filterForm,
   formatSetting,
@@ -22,7 +23,7 @@ import {
   time,
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
-import { type ConsoleContext, type ConsoleRoute, type CsvValue, get, type PageResult } from '../frame/route.ts';
+import { type ConsoleContext, type ConsoleRoute, get, type PageResult } from '../frame/route.ts';
 import { describeAction, describedActions, isChange, memoriesOf, memoryKey, peopleOf, type SentenceView } from './sentences.ts';
 
 export interface AuditRoutesDeps {
@@ -231,20 +232,23 @@ function parseId(text: string): number {
 async function exportAudit(deps: AuditRoutesDeps, context: ConsoleContext, projectId: string | null): Promise<PageResult> {
   const filter = await parseFilter(deps, context, projectId);
   const name = projectId === null ? 'deployment' : context.project.slug;
-  const header = ['id', 'time', 'actor', 'person_id', 'person', 'project', 'action', 'target', 'outcome', 'detail'];
-  return {
-    kind: 'csv',
-    fileName: `audit-${name}.csv`,
-    header,
-    rows: csvRows({
-      readPage: (id, limit) => deps.audit.list({ ...filter, before: id === null ? undefined : Number(id), limit }),
-      keyOf: ({ id }) => String(id),
-      toCsv: csvRow,
-    }),
-  };
-}
-
-function csvRow({ id, at, actor, personId, person, project, action, target, outcome, detail }: AuditEntry): CsvValue[] {
-  const email = person?.email ?? null;
-  return [id, new Date(at).toISOString(), actor, personId, email, project, action, target, outcome, JSON.stringify(detail)];
+  return csvFile<AuditEntry>(
+    `audit-${name}.csv`,
+    {
+      id: ({ id }) => id,
+      time: ({ at }) => new Date(at).toISOString(),
+      actor: ({ actor }) => actor,
+      person_id: ({ personId }) => personId,
+      person: ({ person }) => person?.email ?? null,
+      project: ({ project }) => project,
+      action: ({ action }) => action,
+      target: ({ target }) => target,
+      outcome: ({ outcome }) => outcome,
+      detail: ({ detail }) => JSON.stringify(detail),
+    },
+    allPages(
+      (id, limit) => deps.audit.list({ ...filter, before: id === null ? undefined : Number(id), limit }),
+      ({ id }) => String(id),
+    ),
+  );
 }

@@ -17,9 +17,10 @@ import { findPersonNames } from '../../people/person-names.ts';
 import { authorName, authorOf, findAuthors } from '../frame/author.ts';
 import {
   actionButton,
+  allPages,
   confirmationForm,
+  csvFile,
   csvLink,
-  csvRows,
   cutPage,
   filterForm,
   formatCount,
@@ -34,7 +35,7 @@ import {
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
-import { type ConsoleContext, type ConsoleRoute, type CsvValue, get, type PageContent, post } from '../frame/route.ts';
+import { type ConsoleContext, type ConsoleRoute, get, type PageContent, post } from '../frame/route.ts';
 import { countNames, receiptPage, stateBadge } from './receipt-page.ts';
 
 export interface ErasurePagesDeps {
@@ -66,16 +67,24 @@ export function createErasureRoutes({ queries, readStored, eraseSubject, exportM
 
   return [
     get('/erase', 'owner', (context) => show(context, readSubject(context.url.searchParams))),
-    get('/erase.csv', 'owner', async ({ project, zone }) => ({
-      kind: 'csv',
-      fileName: `erasures-${project.slug}.csv`,
-      header: ['id', 'subject_sha256', `erased_at (${zone})`, 'asked_by', 'state', `done_at (${zone})`, ...countNames],
-      rows: csvRows({
-        readPage: (before, limit) => listErasures(queries, project.id, limit, before),
-        keyOf: ({ id }) => id,
-        toCsv: (report) => csvRow(report, zone),
-      }),
-    })),
+    get('/erase.csv', 'owner', async ({ project, zone }) =>
+      csvFile<ErasureReport>(
+        `erasures-${project.slug}.csv`,
+        {
+          id: ({ id }) => id,
+          subject_sha256: ({ sha256 }) => sha256.toString('hex'),
+          [`erased_at (${zone})`]: ({ erasedAt }) => formatTimeIn(erasedAt, zone),
+          asked_by: ({ askedBy }) => askedBy,
+          state: ({ state }) => state,
+          [`done_at (${zone})`]: ({ doneAt }) => (doneAt === null ? null : formatTimeIn(doneAt, zone)),
+          ...Object.fromEntries(countNames.map((name) => [name, ({ deleted }: ErasureReport) => deleted[name]])),
+        },
+        allPages(
+          (before, limit) => listErasures(queries, project.id, limit, before),
+          ({ id }) => id,
+        ),
+      ),
+    ),
     post(
       '/erase',
       { access: 'owner', action: 'subject.erase', invalidForm: (context, fields) => show(context, validSubject(fields)) },
@@ -221,9 +230,4 @@ function confirmation(context: ConsoleContext, subject: string, counts: ErasureP
     values: { subject },
   });
   return section('What the erasure deletes', html`<div class="stack">${figures}${isEmpty ? '' : download}${content}</div>`);
-}
-
-function csvRow({ id, sha256, erasedAt, askedBy, state, doneAt, deleted }: ErasureReport, zone: string): CsvValue[] {
-  const done = doneAt === null ? null : formatTimeIn(doneAt, zone);
-  return [id, sha256.toString('hex'), formatTimeIn(erasedAt, zone), askedBy, state, done, ...countNames.map((name) => deleted[name])];
 }

@@ -35,16 +35,6 @@ export function cutPage<Row>(
 /** Reads rows after the key `after`. Fewer than `limit` rows mean that the list has ended. */
 type ReadPage<Row> = (after: string | null, limit: number) => Promise<readonly Row[]>;
 
-interface CsvSource<Row> {
-  readonly readPage: ReadPage<Row>;
-  readonly keyOf: (row: Row) => string;
-  readonly toCsv: (row: Row) => readonly CsvValue[];
-}
-
-export async function* csvRows<Row>({ readPage, keyOf, toCsv }: CsvSource<Row>): AsyncGenerator<readonly CsvValue[]> {
-  for await (const row of allPages(readPage, keyOf)) yield toCsv(row);
-}
-
 /** Renders rows as CSV. `columns` maps each header to the value of a row. */
 export function csvFile<Row>(
   fileName: string,

@@ -1,4 +1,5 @@
 import type { ReadCounters } from '../../ceilings/counter-usage.ts';
+import type { CeilingName } from '../../core/windows.ts';
 import type { Queries } from '../../db/database.ts';
 import type { KeyRecord } from '../../keys/key-record.ts';
 import type { Keyring } from '../../keys/keyring.ts';
@@ -9,10 +10,11 @@ import { type LastError, lastCalls, lastErrors } from '../../usage/last-calls.ts
 import { type CeilingUse, ceilingMeters, countersOf, describeCeiling, toUses } from '../frame/ceilings.ts';
 import {
   ago,
+  allPages,
   badge,
   copyable,
+  csvFile,
   csvLink,
-  csvRows,
   cutPage,
   emptyState,
   exactUsd,
@@ -27,7 +29,7 @@ import {
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
-import type { ConsoleContext, CsvValue, PageResult } from '../frame/route.ts';
+import type { ConsoleContext, PageResult } from '../frame/route.ts';
 
 export interface KeyListDeps {
   readonly keyring: Pick<Keyring, 'list'>;
@@ -188,46 +190,37 @@ export async function withUse(
   }));
 }
 
-const csvHeader = [
-  'name',
-  'prefix',
-  'state',
-  'models',
-  'ceiling_cost',
-  'ceiling_calls',
-  'ceiling_rpm',
-  'ceiling_tpm',
-  'spend_30_days_usd',
-  'calls_30_days',
-  'errors_30_days',
-  'last_error',
-  'last_error_at',
-  'last_error_call',
-  'last_used_at',
-  'expires_at',
-  'created_at',
-  'revoked_at',
-];
-
 export async function exportKeys(deps: KeyListDeps, context: ConsoleContext): Promise<PageResult> {
-  return {
-    kind: 'csv',
-    fileName: `keys-${context.project.slug}.csv`,
-    header: csvHeader,
-    rows: csvRows({
-      readPage: (before, limit) => readKeys(deps, context, before, limit),
-      keyOf: ({ record }) => record.id,
-      toCsv: (key) => csvRow(key, context.now),
-    }),
-  };
+  const ceiling = (name: CeilingName) => (key: UsedKey) => describeCeiling(name, key.record.ceilings[name]);
+  return csvFile<UsedKey>(
+    `keys-${context.project.slug}.csv`,
+    {
+      name: ({ record }) => record.name,
+      prefix: ({ record }) => record.prefix,
+      state: ({ record }) => stateOf(record, context.now),
+      models: ({ record }) => record.models?.join(' ') ?? null,
+      ceiling_cost: ceiling('cost'),
+      ceiling_calls: ceiling('calls'),
+      ceiling_rpm: ceiling('rpm'),
+      ceiling_tpm: ceiling('tpm'),
+      spend_30_days_usd: ({ recent }) => exactUsd(recent.costNanos),
+      calls_30_days: ({ recent }) => recent.calls,
+      errors_30_days: ({ recent }) => recent.errors,
+      last_error: ({ lastError }) => lastError?.code ?? lastError?.status ?? null,
+      last_error_at: ({ lastError }) => toIso(lastError?.at),
+      last_error_call: ({ lastError }) => lastError?.callId ?? null,
+      last_used_at: ({ lastUsedAt }) => toIso(lastUsedAt),
+      expires_at: ({ record }) => toIso(record.expiresAt),
+      created_at: ({ record }) => toIso(record.createdAt),
+      revoked_at: ({ record }) => toIso(record.revokedAt),
+    },
+    allPages(
+      (before, limit) => readKeys(deps, context, before, limit),
+      ({ record }) => record.id,
+    ),
+  );
 }
 
-function csvRow({ record, lastUsedAt, lastError, recent }: UsedKey, now: number): CsvValue[] {
-  const { name, prefix, models, ceilings, expiresAt, createdAt, revokedAt } = record;
-  const limits = (['cost', 'calls', 'rpm', 'tpm'] as const).map((ceiling) => describeCeiling(ceiling, ceilings[ceiling]));
-  const spent = [exactUsd(recent.costNanos), recent.calls, recent.errors];
-  const error =
-    lastError === null ? [null, null, null] : [lastError.code ?? lastError.status, new Date(lastError.at).toISOString(), lastError.callId];
-  const times = [lastUsedAt, expiresAt, createdAt, revokedAt].map((at) => (at === null ? null : new Date(at).toISOString()));
-  return [name, prefix, stateOf(record, now), models?.join(' ') ?? null, ...limits, ...spent, ...error, ...times];
+function toIso(at: number | Date | null | undefined): string | null {
+  return at === null || at === undefined ? null : new Date(at).toISOString();
 }

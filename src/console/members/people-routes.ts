@@ -7,9 +7,10 @@ import type { PersonRecord } from '../../people/accounts.ts';
 import type { People } from '../../people/people.ts';
 import {
   actionButton,
+  allPages,
   checkboxField,
+  csvFile,
   csvLink,
-  csvRows,
   cutPage,
   fillFields,
   pageParameter,
@@ -22,7 +23,7 @@ import {
 } from '../frame/components.ts';
 import { type FieldErrors, noErrors } from '../frame/field-errors.ts';
 import { type Html, html } from '../frame/html.ts';
-import { type ConsoleContext, type ConsoleRoute, type CsvValue, get, type PageContent, post } from '../frame/route.ts';
+import { type ConsoleContext, type ConsoleRoute, get, type PageContent, post } from '../frame/route.ts';
 import { personIdOf } from './person-id.ts';
 import { personBadges, personPage, signInMethods } from './person-page.ts';
 import { issueSignInLink } from './sign-in-link.ts';
@@ -61,16 +62,22 @@ export function createPeopleRoutes({
 
   return [
     get(path, 'admin', (context) => showPeople(context, { accounts })),
-    get(`${path}.csv`, 'admin', async () => ({
-      kind: 'csv',
-      fileName: 'people.csv',
-      header: ['email', 'name', 'admin', 'disabled_at', 'created_at'],
-      rows: csvRows({
-        readPage: (after, limit) => accounts.list({ after: after ?? undefined, limit }),
-        keyOf: ({ email }) => email,
-        toCsv: csvRow,
-      }),
-    })),
+    get(`${path}.csv`, 'admin', async () =>
+      csvFile<PersonRecord>(
+        'people.csv',
+        {
+          email: ({ email }) => email,
+          name: ({ name }) => name,
+          admin: ({ isAdmin }) => isAdmin,
+          disabled_at: ({ disabledAt }) => (disabledAt === null ? null : new Date(disabledAt).toISOString()),
+          created_at: ({ createdAt }) => new Date(createdAt).toISOString(),
+        },
+        allPages(
+          (after, limit) => accounts.list({ after: after ?? undefined, limit }),
+          ({ email }) => email,
+        ),
+      ),
+    ),
     get(`${path}/new`, 'admin', (context) => newPersonPage(context, new URLSearchParams())),
     post(path, { access: 'admin', action: 'person.create', invalidForm: newPersonPage }, async (context, form) => {
       const name = form.get('name')?.trim() ?? '';
@@ -189,8 +196,4 @@ async function newPersonPage(context: ConsoleContext, form: URLSearchParams, err
       ],
     }),
   };
-}
-
-function csvRow({ email, name, isAdmin, disabledAt, createdAt }: PersonRecord): CsvValue[] {
-  return [email, name, isAdmin, disabledAt === null ? null : new Date(disabledAt).toISOString(), new Date(createdAt).toISOString()];
 }

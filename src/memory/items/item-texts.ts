@@ -1,6 +1,6 @@
 import type { Queries } from '../../db/database.ts';
 
-export interface ItemBeginning {
+interface ItemBeginning {
   readonly id: string;
   readonly projectId: string;
   readonly text: string;
