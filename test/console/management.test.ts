@@ -489,6 +489,9 @@ describe('members', () => {
     const person = await signIn(gateway(), 'member', 'Mo');
     const personPath = `/console/admin/people/${person.personId}`;
     expect(await textOf(admin.get('/console/admin/people'))).toContain('Mo');
+    expect(await (await admin.get('/console/admin/people.csv')).text()).toMatch(
+      /^email,name,admin,disabled_at,created_at\r\n(?:.*\r\n)*ops@example\.com,ops,true,,\d{4}-/,
+    );
     expect((await admin.post(`${personPath}/disabled`, { disabled: 'yes' })).status).toBe(303);
     expect((await person.get(`${path}/keys`)).headers.get('location')).toMatch(/^\/console\/sign-in/);
     const own = `/console/admin/people/${admin.personId}`;
