@@ -15,7 +15,7 @@ const maxInputBytes = 8 * 1024 * 1024;
  */
 const maxBodyBytes = maxInputBytes + Math.max(...localModels.map(({ length }) => length));
 /** Limits the total size of request bodies that are waiting for a response. */
-const maxHeldBytes = 24 * 1024 * 1024;
+const maxHeldBytes = 3 * maxBodyBytes;
 /** The size of the vectors that all of our models produce. */
 const dimensions = 384;
 

@@ -5,6 +5,7 @@
 import { createRemoteJWKSet, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import { z } from 'zod';
 import { gatewayError } from '../core/errors.ts';
+import { parseJsonOrThrow } from '../core/json/parse.ts';
 import type { Clock } from '../core/time.ts';
 import type { Identity } from '../people/identity.ts';
 import type { Person } from '../people/person.ts';
@@ -100,7 +101,7 @@ async function discoverKeys(issuer: string): Promise<JWTVerifyGetKey> {
   try {
     const response = await fetch(url, { signal: AbortSignal.timeout(fetchTimeoutMs) });
     if (!response.ok) throw new Error(`the identity provider responded with status ${response.status}`);
-    const document = discoverySchema.parse(await response.json());
+    const document = discoverySchema.parse(parseJsonOrThrow(await response.text()));
     if (document.issuer !== issuer) throw new Error('the identity provider reports a different issuer');
     return createRemoteJWKSet(new URL(document.jwks_uri), { timeoutDuration: fetchTimeoutMs });
   } catch (cause) {

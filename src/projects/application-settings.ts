@@ -53,7 +53,7 @@ const storedApplication = z.object({
  * replaced as a whole, as for projects. Throws a `bad_request` that lists all mistakes.
  */
 export function parseApplicationChange(source: string, input: unknown): (current: StoredApplication) => StoredApplication {
-  const change = parseOrBadRequest(applicationInput, input ?? {}, newSourceIssues(source));
+  const change = parseOrBadRequest(applicationInput, input ?? {}, sourceIssues(source));
   return (current) =>
     storedApplication.parse({
       ...current,
@@ -72,12 +72,6 @@ const maxSourceLength = 256;
 export function sourceIssues(source: string): readonly Issue[] {
   const fits = source !== '' && source.length <= 2 * maxSourceLength && [...source].length <= maxSourceLength;
   return fits && !/[\0\p{Cs}]/u.test(source) ? [] : [{ path: 'source', message: `must be 1 to ${maxSourceLength} characters` }];
-}
-
-/** Older versions accepted control characters, so we only reject them when settings are written. */
-function newSourceIssues(source: string): readonly Issue[] {
-  const issues = sourceIssues(source);
-  return issues.length === 0 && /\p{Cc}/u.test(source) ? [{ path: 'source', message: 'must not contain control characters' }] : issues;
 }
 
 export function parseStoredApplication(row: unknown): StoredApplication {

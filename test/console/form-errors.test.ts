@@ -78,9 +78,9 @@ test('refuses control characters in every name', async () => {
   const tried = new Set<string>();
   const accepted: string[] = [];
   for (const form of forms)
-    for (const field of form.fields.filter((name) => ['name', 'application', 'only_senders', 'email'].includes(name))) {
+    for (const field of form.fields.filter((name) => ['name', 'email'].includes(name))) {
       const refusal = await submit(form, field, 'a\u0085b');
-      if (!/must not contain control|without control|must be an e-mail/.test(refusal?.message ?? ''))
+      if (!/must not contain control|must be an e-mail/.test(refusal?.message ?? ''))
         accepted.push(`${form.action} ${field}: ${refusal?.message}`);
       tried.add(`${form.action.replace(/\/keys\/.*\//, '/keys/:key/')} ${field}`);
     }
@@ -88,7 +88,7 @@ test('refuses control characters in every name', async () => {
   expect([...tried]).toEqual(
     expect.arrayContaining([
       ...['/console/p/acme/keys name', '/console/p/acme/keys/:key/edit name', '/console/p/acme/project/edit name'],
-      ...['/console/p/acme/applications/new application', '/console/p/acme/settings only_senders', '/console/p/acme/members name'],
+      '/console/p/acme/members name',
       ...['/console/admin/projects name', '/console/admin/people name', '/console/account/name name', '/console/account/tokens name'],
     ]),
   );

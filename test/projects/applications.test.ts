@@ -143,22 +143,6 @@ describeDatabases('applications of a project', (database) => {
     await expect(projects.applications.find(project.id, source)).rejects.toMatchObject({ code: 'bad_request' });
   });
 
-  test.each(['a\nb', 'a\tb', '\u0085', 'a\u007f'])(
-    'rejects the control character in %j, but shows settings that have it',
-    async (source) => {
-      await expect(put(source, {})).rejects.toMatchObject({
-        issues: [{ path: 'source', message: 'must not contain control characters' }],
-      });
-      const settings = { tiers: { own: ['openai/a'] } };
-      await database().query('insert into applications (project_id, source, settings) values ($1::uuid, $2::text, $3::jsonb)', [
-        ...[project.id, source, JSON.stringify(settings)],
-      ]);
-      expect(await projects.applications.find(project.id, source)).toMatchObject({ source, settings });
-      expect((await projects.applications.list(project.id)).map((application) => application.source)).toEqual([source]);
-      expect(await projects.applications.reset(project.id, source)).toMatchObject({ source, createdAt: null });
-    },
-  );
-
   describe('an invalid change', () => {
     test.each<[unknown, string]>([
       [[], 'must be an object'],

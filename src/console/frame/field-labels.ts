@@ -28,7 +28,7 @@ export function resolveFieldLabels(page: string): string {
   const labels = new Map(Object.entries(filterLabels));
   for (const [, field, label, group, legend] of page.matchAll(labelPattern))
     labels.set(field ?? group ?? '', toText(label ?? legend ?? ''));
-  return page.replaceAll(/<field-label>(.*?)<\/field-label>/g, (_, path: string) => labelOf(path, labels));
+  return page.replaceAll(/<field-label>(.*?)<\/field-label>/gs, (_, path: string) => labelOf(path, labels));
 }
 
 /** The text stays escaped. */

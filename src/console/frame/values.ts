@@ -160,7 +160,7 @@ export function formatSetting(value: unknown): string {
   }
   if (typeof value !== 'object') return String(value);
   return Object.entries(value)
-    .map(([name, inner]) => `${name.replaceAll('_', ' ')} ${formatSetting(inner)}`)
+    .map(([name, inner]) => `${name} ${formatSetting(inner)}`)
     .join(', ');
 }
 

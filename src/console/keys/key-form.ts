@@ -145,7 +145,7 @@ function zoneOf(form: URLSearchParams, ownZone: string): string {
 /** Throws `bad_request`, because we'd otherwise read the expiry in the person's own time zone. */
 export function assertTimeZone(form: URLSearchParams): void {
   const zone = form.get('zone');
-  if (zone !== null && !isTimeZone(zone))
+  if (form.get('expires_at') && zone !== null && !isTimeZone(zone))
     throw gatewayError('bad_request', {
       issues: [{ path: 'expires_at', message: 'was entered in an unknown time zone; open the form again' }],
     });

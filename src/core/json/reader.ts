@@ -48,7 +48,7 @@ export function readJson(
     at = endOfString(text, start);
     if (at === 0) fail();
     const inner = text.slice(start + 1, at - 1);
-    return needsCare.test(inner) ? unescaped(text.slice(start, at)) : inner;
+    return inner.length >= minSliceLength || needsCare.test(inner) ? unescaped(text.slice(start, at)) : inner;
   };
 
   const readKey = (): string => {
@@ -157,7 +157,13 @@ function isEscaped(text: string, position: number): boolean {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters on purpose.
 const needsCare = /[\\\u0000-\u001f]/;
 
-/** `JSON.parse` handles strings with escapes or (invalid) control characters, which are rare. */
+/**
+ * From this length on, V8's `slice` doesn't copy the text but refers to the whole source, so a short string that we keep
+ * in a cache would keep a whole request in memory. `JSON.parse` copies it.
+ */
+const minSliceLength = 13;
+
+/** `JSON.parse` also handles escapes and rejects control characters. */
 function unescaped(literal: string): string {
   const parsed: unknown = JSON.parse(literal);
   if (typeof parsed !== 'string') throw new SyntaxError('not a text');

@@ -32,9 +32,7 @@ const minutesPerDay = 24 * 60;
 const readTimeoutMs = 1_000;
 
 /** With the flag `u`, the length limit counts code points. */
-const senderSchema = z
-  .string()
-  .regex(/^[^\p{Cc}\p{Cs}]{1,256}$/u, 'must be the name of an application, 1 to 256 characters without control characters');
+const senderSchema = z.string().regex(/^[^\0\p{Cs}]{1,256}$/u, 'must be the name of an application, 1 to 256 characters');
 
 /** Schemas of the settings, exported for interfaces that describe their input. */
 export const memorySettingsFields = {
@@ -81,8 +79,7 @@ export const memorySettingsInput = z
 
 const storedSchema = z.object({
   enabled: memorySettingsFields.enabled.default(true),
-  // Older versions accepted control characters.
-  only_senders: z.array(z.string()).default([]),
+  only_senders: memorySettingsFields.only_senders.default([]),
   delete_conversations_after_days: memorySettingsFields.delete_conversations_after_days.default(null),
   delete_unlearned: memorySettingsFields.delete_unlearned.default(false),
   batch_of: memorySettingsFields.batch_of.default(20),

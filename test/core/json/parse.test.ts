@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { parseJson, parseJsonOrThrow } from '../../../src/core/json/parse.ts';
@@ -97,3 +99,24 @@ function isAccepted(text: string): boolean {
     return false;
   }
 }
+
+test("keeping a short string doesn't keep the text that it was read from", () => {
+  const kept: unknown[] = [];
+  const before = usedHeap();
+  for (let n = 0; n < 100; n += 1) {
+    const text = `{"a\\n":1,"kept":"a string of ${n}","rest":"${'x'.repeat(500_000)}"}`;
+    kept.push(Object(parseJsonOrThrow(text)).kept);
+  }
+  expect(usedHeap() - before).toBeLessThan(10_000_000);
+  expect(kept[99]).toBe('a string of 99');
+});
+
+function usedHeap(): number {
+  collectGarbage();
+  return process.memoryUsage().heapUsed;
+}
+
+const collectGarbage = (): void => {
+  setFlagsFromString('--expose-gc');
+  runInNewContext('gc')();
+};
