@@ -12,7 +12,7 @@ import pg from 'pg';
 import { type ComposeFile, composeSecrets, observabilitySecrets, readCompose, serviceOf } from './compose.ts';
 import { readDockerfile } from './dockerfile.ts';
 import { copyTestBundle } from './gateway.ts';
-import { compileCache, createProcesses, type GatewayProcess, root, type TestProcesses } from './gateway-process.ts';
+import { createProcesses, type GatewayProcess, root, type TestProcesses } from './gateway-process.ts';
 import { type Haproxy, startHaproxy } from './haproxy.ts';
 import { buildImageTree } from './image-tree.ts';
 import { postgresPrograms, startOwnPostgres } from './own-postgres.ts';
@@ -97,7 +97,7 @@ export async function createComposeRun(): Promise<ComposeRun> {
       GATEWAY_METRICS_ADDRESS: `127.0.0.1:${await unusedPort()}`,
       GATEWAY_DATA_DIR: data,
       GATEWAY_CONFIG: env.GATEWAY_CONFIG?.replace('/config/', `${join(home, 'config')}/`) ?? '',
-      NODE_COMPILE_CACHE: compileCache,
+      ...tree.compileCache,
       // We'd otherwise have to load the model in three processes.
       GATEWAY_LOCAL_EMBEDDER: 'off',
     };

@@ -3,10 +3,11 @@
  * FROM, WORKDIR, COPY and `RUN ln -s` instructions in a folder. The packages and Node come from this machine's
  * checkout.
  */
-import { cp, mkdir, symlink } from 'node:fs/promises';
+import { cpSync } from 'node:fs';
+import { mkdir, symlink } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { readDockerfile } from './dockerfile.ts';
-import { root } from './gateway-process.ts';
+import { compileCache, root } from './gateway-process.ts';
 
 /** What documented commands may use besides `node` and `gateway`. It's all part of node:*-bookworm-slim. */
 const programs = ['sh', 'env', 'tar', 'df', 'du', 'ls', 'cat', 'mkdir', 'mv', 'rm', 'basename'];
@@ -16,6 +17,8 @@ export interface ImageTree {
   readonly workdir: string;
   /** The value of PATH in the image. */
   readonly path: string;
+  /** The environment variables with which processes use code that earlier trees have compiled. */
+  readonly compileCache: Readonly<Record<string, string>>;
 }
 
 /** Builds the tree of the last stage in `folder`. */
@@ -40,7 +43,7 @@ export async function buildImageTree(folder: string): Promise<ImageTree> {
       const target = words.pop() ?? '';
       for (const source of words) {
         const file = target.endsWith('/') && !source.startsWith('/') ? join(target, source) : target;
-        await cp(join(from, source), inStage(file), { recursive: true, verbatimSymlinks: true });
+        cpSync(join(from, source), inStage(file), { recursive: true, verbatimSymlinks: true });
       }
     } else if (instruction.startsWith('RUN npm ci ')) {
       await symlink(join(root, 'node_modules'), inStage('node_modules'));
@@ -49,7 +52,23 @@ export async function buildImageTree(folder: string): Promise<ImageTree> {
       await symlink(target, inStage(path));
     }
   }
-  return { workdir: inStage('.'), path: [join(stage, 'usr/local/bin'), join(stage, 'usr/bin')].join(':') };
+  return {
+    workdir: inStage('.'),
+    path: [join(stage, 'usr/local/bin'), join(stage, 'usr/bin')].join(':'),
+    compileCache: await shareCompileCache(folder),
+  };
+}
+
+/**
+ * A portable cache finds modules by their path relative to the cache. Each tree is in another folder, so we link to the
+ * cache from there.
+ */
+async function shareCompileCache(folder: string): Promise<Record<string, string>> {
+  const store = `${compileCache}-image`;
+  await mkdir(store, { recursive: true });
+  const link = join(folder, 'compiled');
+  await symlink(store, link);
+  return { NODE_COMPILE_CACHE: link, NODE_COMPILE_CACHE_PORTABLE: '1' };
 }
 
 async function prepareBase(stage: string): Promise<void> {
