@@ -10,8 +10,10 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { confirmCost, estimateCost } from '../../scripts/evaluation/cost.js';
 import { datedMessages, learnCase } from '../../scripts/evaluation/learn.js';
 import { judge, loadLearningSet } from '../../scripts/evaluation/learning-set.js';
+import { openRecording } from '../../scripts/evaluation/recording.js';
 import { openResults } from '../../scripts/evaluation/results.js';
 import { askScripted, checkScripted } from '../../scripts/evaluation/scripted-model.js';
+import type { Database } from '../../src/db/database.ts';
 import { openEmbeddedDatabase } from '../../src/db/embedded.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { maskCredentials } from '../../src/guardrails/credentials.ts';
@@ -22,10 +24,17 @@ import { createMemoryVendor } from '../support/memory-vendor.ts';
 
 const set = await loadLearningSet();
 let folder = '';
+let database: Database;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'evaluate-learning-'));
+  copyEmbeddedTemplate(folder);
+  database = await openEmbeddedDatabase({ dataDir: folder });
+  await migrate(database);
 });
-afterAll(() => rm(folder, { recursive: true, force: true }));
+afterAll(async () => {
+  await database?.close();
+  await rm(folder, { recursive: true, force: true });
+});
 
 describe('the set of cases for evaluating learning', () => {
   test('has at least 60 cases of 15 kinds that say what to learn or what not to learn', () => {
@@ -69,19 +78,12 @@ describe('the set of cases for evaluating learning', () => {
   });
 
   test('learns neither secrets nor prompt injections when the cases run against a real database', async () => {
-    copyEmbeddedTemplate(folder);
-    const database = await openEmbeddedDatabase({ dataDir: folder });
-    try {
-      await migrate(database);
-      const learnable = set.filter(({ category }) => ['injections', 'other-people', 'secrets'].includes(category));
-      expect(learnable.length).toBeGreaterThan(10);
-      for (const each of learnable) {
-        const learned = await learnCase(database, each, askScripted);
-        const mistakes = checkScripted(each, learned);
-        expect({ id: each.id, ...judge(each, learned.items), mistakes }).toEqual({ id: each.id, missed: [], forbidden: [], mistakes: [] });
-      }
-    } finally {
-      await database.close();
+    const learnable = set.filter(({ category }) => ['injections', 'other-people', 'secrets'].includes(category));
+    expect(learnable.length).toBeGreaterThan(10);
+    for (const each of learnable) {
+      const learned = await learnCase(database, each, askScripted);
+      const mistakes = checkScripted(each, learned);
+      expect({ id: each.id, ...judge(each, learned.items), mistakes }).toEqual({ id: each.id, missed: [], forbidden: [], mistakes: [] });
     }
   });
 
@@ -139,24 +141,28 @@ describe('a run of the learning evaluation', () => {
     };
     const vendor = await createMemoryVendor();
     await writeFile(config, vendor.yaml);
+    // This run was killed while it wrote the response after the first case. The scripted model stands in for the vendor
+    // here, so that we can tell whose responses were used.
+    const [first] = set.filter(({ category }) => category === 'corrections');
+    if (first === undefined) throw new Error('there are no corrections');
+    const killed = await openRecording(recording, 'trivial (one/m)');
+    const { items } = await learnCase(database, first, killed.recordFor(first.id, askScripted));
+    const kept = (await readFile(recording, 'utf8')).trim().split('\n').length;
+    await appendFile(recording, '{"case":"');
+
     // The vendor turns each sentence of the user into a memory, so it also learns what was corrected.
     expect((await evaluate('--vendor', '--yes', '--record', recording)).status).toBe(1);
     const recorded = await readLearned();
-    const asked = vendor.requests.length;
-    expect(asked).toBeGreaterThan(recorded.length);
-    expect(recorded.flatMap(({ learned }) => learned)).not.toEqual([]);
-
-    // The process was killed while it wrote the fourth response.
-    const lines = (await readFile(recording, 'utf8')).split('\n');
-    await writeFile(recording, `${lines.slice(0, 4).join('\n')}\n${lines[4]?.slice(0, 30)}`);
-    expect((await evaluate('--vendor', '--yes', '--record', recording)).status).toBe(1);
-    expect(vendor.requests.length - asked).toBe(asked - 3);
-    expect(await readLearned()).toEqual(recorded);
+    expect(recorded[0]).toMatchObject({ id: first.id, learned: items.map(({ text }) => text).toSorted() });
+    expect(recorded.slice(1).flatMap(({ learned }) => learned)).not.toEqual([]);
+    const entries = (await readFile(recording, 'utf8')).trim().split('\n');
+    expect(vendor.requests.length).toBeGreaterThan(recorded.length);
+    // One of the lines is the incomplete one.
+    expect(entries).toHaveLength(kept + 1 + vendor.requests.length);
 
     vendor.close();
     // The other cases are still replayed if the recording lacks one.
-    const [missing, ...others] = recorded;
-    const entries = (await readFile(recording, 'utf8')).split('\n');
+    const [missing, others] = [recorded.at(-1), recorded.slice(0, -1)];
     await writeFile(recording, `${entries.filter((line) => !line.includes(`"case":"${missing?.id}"`)).join('\n')}\n`);
     expect(await evaluate('--replay', recording)).toEqual({
       status: 2,
