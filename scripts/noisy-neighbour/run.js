@@ -303,6 +303,8 @@ function parseOptions(args) {
   const unknown = names.filter((name) => !known.includes(name));
   if (unknown.length > 0) throw new BootstrapError(`no such kind: ${unknown.join(', ')}; there are ${known.join(', ')}`);
   const folder = values.profile ?? values.trace;
+  const seconds = Number(values.seconds);
+  if (!(seconds > 0)) throw new BootstrapError('--seconds: must be a number above 0');
   const load = Number(values.load);
   if (!(load > 0 && load <= 1)) throw new BootstrapError('--load: must be a number above 0 and at most 1');
   const files = Number(execFileSync('/bin/sh', ['-c', 'ulimit -Hn'], { encoding: 'utf8' })) || Number.POSITIVE_INFINITY;
@@ -310,7 +312,7 @@ function parseOptions(args) {
     names,
     load,
     rate: values.rate === undefined ? null : wholeNumber('--rate', values.rate, 1),
-    seconds: wholeNumber('--seconds', values.seconds, 1),
+    seconds,
     warmUp: wholeNumber('--warm-up', values['warm-up'], 0),
     streams: Math.min(wholeNumber('--streams', values.streams, 1), Math.floor((files - otherFiles) / 2)),
     checkout: resolve(values.checkout),
