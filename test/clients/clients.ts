@@ -52,7 +52,7 @@ interface Row {
 const references: Exception = {
   case: 'references',
   vendor: 'messages',
-  sees: /item_reference: this model's vendor stores no responses; send the item, as SDKs do with store: false/,
+  sees: /this model's vendor does not store responses; send the item itself instead of item_reference, as SDKs do with store: false/,
   because: "the gateway doesn't store responses, so set `store: false`, as the other cases do",
 };
 

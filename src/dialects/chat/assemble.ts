@@ -33,14 +33,14 @@ export function assembleChat(chunks: readonly unknown[]): JsonObject {
   const choices = new Map<number, OpenChoice>();
   let usage: unknown = null;
   for (const chunk of chunks) {
-    if (!isLosslessObject(chunk)) rejectUntranslatable('a chunk is not an object');
+    if (!isLosslessObject(chunk)) rejectUntranslatable('a chunk must be an object');
     // Drop `obfuscation`, which is random padding against traffic analysis.
     const { object: _object, choices: choiceChunks, usage: usageOfChunk, obfuscation: _padding, ...rest } = chunk;
     for (const [name, value] of Object.entries(rest)) mergeHead(head, name, value);
     usage = usageOfChunk ?? usage;
     for (const choiceChunk of expectArray(choiceChunks, 'choices')) addChoice(choices, choiceChunk);
   }
-  if (choices.size === 0) rejectUntranslatable('the response has no choices');
+  if (choices.size === 0) rejectUntranslatable('the response must have at least one choice');
   const { id, created, model, ...rest } = Object.fromEntries(head);
   return {
     id,
@@ -67,7 +67,7 @@ function mergeHead(head: Map<string, unknown>, name: string, value: unknown): vo
 
 function addChoice(choices: Map<number, OpenChoice>, chunk: unknown): void {
   const { index = 0, delta, finish_reason: finishReason } = expectKnownObject(chunk, 'a choice', choiceMembers);
-  if (typeof index !== 'number') rejectUntranslatable('the index of a choice is not a number');
+  if (typeof index !== 'number') rejectUntranslatable('the index of a choice must be a number');
   const choice = choices.get(index) ?? { texts: new Map(), calls: new Map(), details: new Map(), legacyCall: null, finishReason: null };
   choices.set(index, choice);
   if (typeof finishReason === 'string') choice.finishReason = finishReason;
@@ -99,7 +99,7 @@ function addDetail({ details }: OpenChoice, detail: unknown): void {
 
 function addCall({ calls }: OpenChoice, delta: unknown): void {
   const { index, id, type, function: fn } = expectKnownObject(delta, 'a tool call', callMembers);
-  if (typeof index !== 'number') rejectUntranslatable('a tool call delta has no index');
+  if (typeof index !== 'number') rejectUntranslatable('a tool call delta must have an index');
   if (type !== undefined && type !== null && type !== 'function') rejectUntranslatable('a tool call has an unknown type');
   const call = calls.get(index) ?? { id: '', name: '', arguments: '' };
   calls.set(index, { id: mergeOnce(call.id, id), ...appendToFunction(call, fn ?? {}) });
@@ -118,7 +118,7 @@ function mergeOnce(existing: string, value: unknown): string {
 }
 
 function toChoice(index: number, { texts, calls, details, legacyCall, finishReason }: OpenChoice): JsonObject {
-  if (finishReason === null) rejectUntranslatable('a choice has no finish reason');
+  if (finishReason === null) rejectUntranslatable('a choice must have a finish reason');
   const { content = '', refusal = '', ...reasoning } = Object.fromEntries(texts);
   const isCall = calls.size > 0 || legacyCall !== null;
   const toolCalls = sortedByIndex(calls).map(([, call]) => ({

@@ -13,7 +13,7 @@ const messageMembers = new Set<string>(['role', 'tool_calls', 'function_call', '
 
 /** Takes a response that was parsed by `parseLossless`. Throws UntranslatableError if it can't be converted. */
 export function toChatChunks(response: unknown): string[] {
-  if (!isLosslessObject(response)) rejectUntranslatable('the response is not an object');
+  if (!isLosslessObject(response)) rejectUntranslatable('the response must be an object');
   const { id, object: _object, created, model, choices, usage = null, ...others } = response;
   const chunk = (pieces: readonly JsonObject[], counts: unknown): string =>
     formatEvent(null, {
@@ -26,13 +26,13 @@ export function toChatChunks(response: unknown): string[] {
       ...(usage === null ? {} : { usage: counts }),
     });
   const pieces = expectArray(choices, 'choices').flatMap((choice, position) => toChoiceChunks(choice, position));
-  if (pieces.length === 0) rejectUntranslatable('the response has no choices');
+  if (pieces.length === 0) rejectUntranslatable('the response must have at least one choice');
   return [...pieces.map((piece) => chunk([piece], null)), ...(usage === null ? [] : [chunk([], usage)]), 'data: [DONE]\n\n'];
 }
 
 function toChoiceChunks(choice: unknown, position: number): JsonObject[] {
   const { index = position, message, finish_reason: finishReason } = expectKnownObject(choice, 'a choice', choiceMembers);
-  if (typeof finishReason !== 'string') rejectUntranslatable('a choice has no finish reason');
+  if (typeof finishReason !== 'string') rejectUntranslatable('a choice must have a finish reason');
   const deltas = [...toDeltas(expectKnownObject(message, 'a message', messageMembers))];
   const piece = (delta: JsonObject, reason: string | null): JsonObject => ({ index, delta, logprobs: null, finish_reason: reason });
   return [...deltas.map((delta) => piece(delta, null)), piece({}, finishReason)];

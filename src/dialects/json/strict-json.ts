@@ -8,7 +8,7 @@ import { isLosslessObject } from './lossless-json.ts';
  * a value.
  */
 export function expectKnownObject(value: unknown, what: string, known: ReadonlySet<string>): JsonObject {
-  if (!isLosslessObject(value)) rejectUntranslatable(`${what} is not an object`);
+  if (!isLosslessObject(value)) rejectUntranslatable(`${what} must be an object`);
   const unknown = Object.entries(value).find(([name, member]) => !known.has(name) && !isEmptyValue(member));
   if (unknown) rejectUntranslatable(`${what} has unknown fields`);
   return value;
@@ -17,13 +17,13 @@ export function expectKnownObject(value: unknown, what: string, known: ReadonlyS
 /** Returns the string. Undefined and null become an empty string. Throws UntranslatableError for anything else. */
 export function expectString(value: unknown, what: string): string {
   if (value === undefined || value === null) return '';
-  return typeof value === 'string' ? value : rejectUntranslatable(`${what} is not a string`);
+  return typeof value === 'string' ? value : rejectUntranslatable(`${what} must be a string`);
 }
 
 /** Returns the array. Undefined and null become an empty array. Throws UntranslatableError for anything else. */
 export function expectArray(value: unknown, what: string): readonly unknown[] {
   if (value === undefined || value === null) return [];
-  return Array.isArray(value) ? value : rejectUntranslatable(`${what} is not a list`);
+  return Array.isArray(value) ? value : rejectUntranslatable(`${what} must be a list`);
 }
 
 export function isSameJson(one: unknown, other: unknown): boolean {

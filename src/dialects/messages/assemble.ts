@@ -22,12 +22,12 @@ export function assembleMessages(events: readonly unknown[]): JsonObject {
   let isEnded = false;
   const blocks: OpenBlock[] = [];
   for (const event of events) {
-    if (!isLosslessObject(event)) rejectUntranslatable('an event is not an object');
+    if (!isLosslessObject(event)) rejectUntranslatable('an event must be an object');
     switch (event.type) {
       case 'ping':
         break;
       case 'message_start':
-        if (message !== null) rejectUntranslatable('the response begins twice');
+        if (message !== null) rejectUntranslatable('the event message_start must not be repeated');
         message = parseStart(event);
         break;
       case 'content_block_start':
@@ -39,7 +39,7 @@ export function assembleMessages(events: readonly unknown[]): JsonObject {
       case 'content_block_stop':
         break;
       case 'message_delta':
-        message = mergeEnd(message ?? rejectUntranslatable('message_start is missing'), event);
+        message = mergeEnd(message ?? rejectUntranslatable('the event message_start is missing'), event);
         break;
       case 'message_stop':
         isEnded = true;
@@ -55,7 +55,7 @@ export function assembleMessages(events: readonly unknown[]): JsonObject {
 function parseStart(event: JsonObject): JsonObject {
   const { message } = expectKnownObject(event, 'message_start', startMembers);
   if (!isLosslessObject(message) || expectArray(message.content, 'content').length > 0)
-    rejectUntranslatable('the response begins with content');
+    rejectUntranslatable('the event message_start must have no content');
   return message;
 }
 
@@ -109,5 +109,5 @@ function mergeEnd(message: JsonObject, event: JsonObject): JsonObject {
 function toBlock({ block, inputText }: OpenBlock): JsonObject {
   if (inputText === '') return block;
   const input = parseLossless(inputText);
-  return isLosslessObject(input) ? { ...block, input } : rejectUntranslatable('the input of a tool is not an object');
+  return isLosslessObject(input) ? { ...block, input } : rejectUntranslatable('content: the input of a tool call must be an object');
 }

@@ -10,11 +10,11 @@ import { expectArray, expectString, splitText } from '../json/strict-json.ts';
 
 /** Takes a response that was parsed by `parseLossless`. Throws UntranslatableError if it can't be converted. */
 export function toMessagesEvents(answer: unknown): string[] {
-  if (!isLosslessObject(answer)) rejectUntranslatable('the response is not an object');
+  if (!isLosslessObject(answer)) rejectUntranslatable('the response must be an object');
   const { content, stop_reason: stopReason, stop_sequence: stopSequence = null, usage } = answer;
   // Clients read the token counts from the first and the last event.
-  if (!isLosslessObject(usage)) rejectUntranslatable('the response has no usage');
-  if (typeof stopReason !== 'string') rejectUntranslatable('the response has no stop reason');
+  if (!isLosslessObject(usage)) rejectUntranslatable('the response must have usage');
+  if (typeof stopReason !== 'string') rejectUntranslatable('the response must have a stop reason');
   const ends = { content: [], stop_reason: null, stop_sequence: null, usage: { ...usage, output_tokens: 0 } };
   return [
     event('message_start', { message: { ...answer, ...ends } }),
@@ -25,7 +25,7 @@ export function toMessagesEvents(answer: unknown): string[] {
 }
 
 function* blockEvents(block: unknown, index: number): Iterable<string> {
-  if (!isLosslessObject(block)) rejectUntranslatable('a block is not an object');
+  if (!isLosslessObject(block)) rejectUntranslatable('content: a block must be an object');
   const { start, deltas } = splitBlock(block);
   yield event('content_block_start', { index, content_block: start });
   for (const delta of deltas) yield event('content_block_delta', { index, delta });
@@ -63,7 +63,7 @@ function splitBlock(block: JsonObject): { start: JsonObject; deltas: JsonObject[
     case 'tool_use':
     case 'server_tool_use':
     case 'mcp_tool_use': {
-      if (!isLosslessObject(block.input)) rejectUntranslatable('the input of a tool is not an object');
+      if (!isLosslessObject(block.input)) rejectUntranslatable('content: the input of a tool call must be an object');
       const pieces = [...splitText(JSON.stringify(block.input))];
       return { start: { ...block, input: {} }, deltas: pieces.map((json) => ({ type: 'input_json_delta', partial_json: json })) };
     }

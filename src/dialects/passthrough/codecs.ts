@@ -85,7 +85,7 @@ function createPassthrough(
       return isResponse ? { ...readUsage(asObject(response)), turn: { text: '', toolCalls: [] }, generatedCharacters: 0 } : null;
     },
     createStreamReader() {
-      throw new Error(`${route} has no streams`);
+      throw new Error(`${route} does not support streaming`);
     },
     formatStreamError: () => null,
   };

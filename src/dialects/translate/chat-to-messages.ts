@@ -26,7 +26,7 @@ import type { MessagesTarget } from './targets.ts';
  */
 export function requestToMessages(body: JsonObject, target: MessagesTarget, changes = createChanges()): JsonObject {
   applyRules(body, chatToMessages, target, changes);
-  if (!Array.isArray(body.messages)) rejectUntranslatable('messages is not a list');
+  if (!Array.isArray(body.messages)) rejectUntranslatable('messages: must be a list');
   const { system, turns } = toMessagesTurns(asArray(body.messages));
   const maxTokens = body.max_completion_tokens ?? body.max_tokens ?? target.maxTokens;
   // If the model doesn't support schemas, it's forced to call a tool to produce JSON.
@@ -126,7 +126,7 @@ function toStopSequences(stop: unknown): unknown {
   if (!Array.isArray(stops)) return stops;
   const filled = stops.filter((text) => text !== '');
   if (filled.some((text) => typeof text === 'string' && text.trim() === ''))
-    rejectUntranslatable('vendors of the messages dialect reject stop sequences that consist only of white space', { param: 'stop' });
+    rejectUntranslatable('stop: vendors of the messages dialect reject sequences of only white space', { param: 'stop' });
   return filled.length === 0 ? null : filled;
 }
 

@@ -39,11 +39,11 @@ export function toToolSettings(body: JsonObject, turns: readonly MessagesTurn[],
 function toTool(tool: JsonObject, supportsSchema: boolean): JsonObject {
   const fn = tool.function;
   if (tool.type !== 'function' || !isLosslessObject(fn))
-    return rejectUntranslatable('a tool is not a function; vendor tools cannot be expressed in the other dialect');
-  const name = asNonEmptyString(fn.name) ?? rejectUntranslatable('a tool has no name');
-  if (name === jsonAnswerToolName) return rejectUntranslatable('a tool has a name reserved by the gateway');
+    return rejectUntranslatable('tools: only function tools are supported by vendors of the messages dialect');
+  const name = asNonEmptyString(fn.name) ?? rejectUntranslatable('tools: a tool must have a name');
+  if (name === jsonAnswerToolName) return rejectUntranslatable('tools: a tool has a name that is reserved by the gateway');
   const schema = fn.parameters ?? {};
-  if (!isLosslessObject(schema)) return rejectUntranslatable('the parameters of a tool are not a schema');
+  if (!isLosslessObject(schema)) return rejectUntranslatable('tools: the parameters of a tool must be a JSON schema');
   return {
     name,
     ...omitNullish({ description: fn.description }),
@@ -78,7 +78,9 @@ function toToolChoice(choice: unknown): JsonObject | null {
     default: {
       const { type, function: fn } = asLosslessObject(choice);
       const name = type === 'function' ? asNonEmptyString(asLosslessObject(fn).name) : null;
-      return name === null ? rejectUntranslatable('tool_choice cannot be expressed in the messages dialect') : { type: 'tool', name };
+      return name === null
+        ? rejectUntranslatable('tool_choice: is not supported by vendors of the messages dialect')
+        : { type: 'tool', name };
     }
   }
 }
@@ -103,9 +105,9 @@ function parseFormat(format: unknown): JsonFormat | null {
   if (type === 'json_object') return { schema: null, description: null };
   const { schema, description } = asLosslessObject(jsonSchema);
   if (type !== 'json_schema' || !isLosslessObject(jsonSchema))
-    return rejectUntranslatable('response_format cannot be expressed in the messages dialect');
+    return rejectUntranslatable('response_format: is not supported by vendors of the messages dialect');
   if (schema !== undefined && schema !== null && !isLosslessObject(schema))
-    return rejectUntranslatable('the schema of response_format is not an object');
+    return rejectUntranslatable('response_format: the schema must be an object');
   return { schema: schema ?? null, description: asString(description) };
 }
 

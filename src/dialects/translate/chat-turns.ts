@@ -34,7 +34,7 @@ export function toMessagesTurns(messages: readonly unknown[]): { system: readonl
   };
 
   for (const message of messages) {
-    if (!isLosslessObject(message)) rejectUntranslatable('a message is not an object');
+    if (!isLosslessObject(message)) rejectUntranslatable('a message must be an object');
     switch (message.role) {
       case 'system':
       case 'developer':
@@ -50,7 +50,7 @@ export function toMessagesTurns(messages: readonly unknown[]): { system: readonl
         add('user', [toToolResult(message, ids)]);
         break;
       default:
-        rejectUntranslatable('a message has a role that the messages dialect does not know');
+        rejectUntranslatable('the role of a message must be system, developer, user, assistant or tool');
     }
   }
   if (messages.length > 0 && turns[0]?.role !== 'user') turns.unshift({ role: 'user', content: [opening] });
@@ -79,15 +79,15 @@ function repairTurn({ role, content }: MessagesTurn, position: number, turns: re
 function toBlocks(content: unknown, blockOf: (part: JsonObject) => JsonObject): JsonObject[] {
   if (content === undefined || content === null) return [];
   const parts = typeof content === 'string' ? [{ type: 'text', text: content }] : content;
-  if (!Array.isArray(parts)) rejectUntranslatable('the content of a message is neither text nor a list of parts');
+  if (!Array.isArray(parts)) rejectUntranslatable('the content of a message must be text or a list of parts');
   return parts
-    .map((part: unknown) => blockOf(isLosslessObject(part) ? part : rejectUntranslatable('a part of a message is not an object')))
+    .map((part: unknown) => blockOf(isLosslessObject(part) ? part : rejectUntranslatable('a content part of a message must be an object')))
     .filter((block) => block.type !== 'text' || asString(block.text)?.trim() !== '');
 }
 
 function textBlock(part: JsonObject): JsonObject {
   if (part.type !== 'text' || typeof part.text !== 'string')
-    return rejectUntranslatable('this message may only contain text in the messages dialect');
+    return rejectUntranslatable('this message may only contain text for vendors of the messages dialect');
   return { type: 'text', text: part.text, ...getCacheControl(part) };
 }
 
@@ -98,7 +98,7 @@ function userBlock(part: JsonObject): JsonObject {
     case 'file':
       return { ...toDocumentBlock(part), ...getCacheControl(part) };
     case 'input_audio':
-      return rejectUntranslatable('input_audio cannot be expressed in the messages dialect');
+      return rejectUntranslatable('input_audio is not supported by vendors of the messages dialect');
     default:
       return textBlock(part);
   }
@@ -110,8 +110,9 @@ function assistantBlock(part: JsonObject): JsonObject {
 
 /** The blocks of an assistant message have to start with its thinking. */
 function toAssistantBlocks(message: JsonObject, ids: ToolIds): JsonObject[] {
-  if (isLosslessObject(message.function_call)) rejectUntranslatable('function_call cannot be expressed in the messages dialect');
-  if (isLosslessObject(message.audio)) rejectUntranslatable('audio of the assistant cannot be expressed in the messages dialect');
+  if (isLosslessObject(message.function_call))
+    rejectUntranslatable('function_call is not supported by vendors of the messages dialect; use tool_calls');
+  if (isLosslessObject(message.audio)) rejectUntranslatable('audio of the assistant is not supported by vendors of the messages dialect');
   const refusal = asNonEmptyString(message.refusal);
   const calls = expectArray(message.tool_calls, 'tool_calls');
   const blocks = [
@@ -128,9 +129,9 @@ function thinkingOmitted(content: unknown): unknown {
 }
 
 function toToolUse({ id, type, function: fn }: JsonObject, ids: ToolIds): JsonObject {
-  if (!isLosslessObject(fn) || (type !== undefined && type !== 'function')) rejectUntranslatable('a tool call is not a function call');
-  const name = asNonEmptyString(fn.name) ?? rejectUntranslatable('a tool call has no name');
-  const input = parseToolInput(fn.arguments) ?? rejectUntranslatable('the arguments of a tool call are not a JSON object');
+  if (!isLosslessObject(fn) || (type !== undefined && type !== 'function')) rejectUntranslatable('a tool call must be a function call');
+  const name = asNonEmptyString(fn.name) ?? rejectUntranslatable('a tool call must have a name');
+  const input = parseToolInput(fn.arguments) ?? rejectUntranslatable('the arguments of a tool call must be a JSON object');
   return { type: 'tool_use', id: ids.forCall(id), name, input };
 }
 

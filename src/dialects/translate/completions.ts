@@ -23,8 +23,7 @@ export function completionToChat(body: Buffer): Buffer {
   if (suffix !== undefined && suffix !== '') rejectBody('suffix: is not supported, because the completion is made by a chat model');
   if (echo !== undefined && echo !== false) rejectBody('echo: is not supported, because the completion is made by a chat model');
   if (logprobs !== undefined) rejectBody('logprobs: is not supported, because the completion is made by a chat model');
-  if (bestOf !== undefined && asNumber(bestOf) !== (asNumber(shared.n) ?? 1))
-    rejectBody('best_of: is not supported; ask for n completions');
+  if (bestOf !== undefined && asNumber(bestOf) !== (asNumber(shared.n) ?? 1)) rejectBody('best_of: is not supported; use n instead');
   const content = Array.isArray(prompt) && prompt.length === 1 ? prompt[0] : prompt;
   if (typeof content !== 'string') rejectBody('prompt: must be a string, or a list of one string');
   return Buffer.from(JSON.stringify({ ...shared, messages: [{ role: 'user', content }] }));

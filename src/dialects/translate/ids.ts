@@ -38,7 +38,7 @@ export function createToolIds(target: 'chat' | 'messages') {
     /** If a result has no id, it belongs to the oldest call without a result. */
     forResult(id: unknown): string {
       const text = asNonEmptyString(id);
-      if (text === null) return pending.shift() ?? rejectUntranslatable('a tool result has no matching tool call');
+      if (text === null) return pending.shift() ?? rejectUntranslatable('a tool result must belong to an earlier tool call');
       const acceptable = toAcceptableId(target, text);
       const position = pending.indexOf(acceptable);
       if (position >= 0) pending.splice(position, 1);

@@ -6,11 +6,12 @@ import { asLosslessObject, asNonEmptyString, isLosslessObject, omitNullish } fro
 const imageTypes = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
 
 export function toImageBlock(part: JsonObject): JsonObject {
-  const url = asString(asLosslessObject(part.image_url).url) ?? asString(part.image_url) ?? rejectUntranslatable('an image has no URL');
+  const url =
+    asString(asLosslessObject(part.image_url).url) ?? asString(part.image_url) ?? rejectUntranslatable('an image must have a URL');
   if (isWebAddress(url)) return { type: 'image', source: { type: 'url', url } };
-  const content = parseBase64Url(url) ?? rejectUntranslatable('an image URL is neither a web URL nor a base64 data URL');
+  const content = parseBase64Url(url) ?? rejectUntranslatable('the URL of an image must be a web URL or a base64 data URL');
   const mediaType = content.mediaType === 'image/jpg' ? 'image/jpeg' : content.mediaType;
-  if (!imageTypes.has(mediaType)) rejectUntranslatable('an image is neither PNG, JPEG, GIF nor WebP');
+  if (!imageTypes.has(mediaType)) rejectUntranslatable('an image must be PNG, JPEG, GIF or WebP');
   return { type: 'image', source: { type: 'base64', media_type: mediaType, data: content.data } };
 }
 
@@ -20,12 +21,14 @@ export function toImagePart(block: JsonObject): JsonObject {
   if (type === 'base64' && typeof mediaType === 'string' && typeof data === 'string') {
     return { type: 'image_url', image_url: { url: `data:${mediaType};base64,${data}` } };
   }
-  return rejectUntranslatable('an image is neither inline nor a web URL');
+  return rejectUntranslatable('an image must be inline or a web URL');
 }
 
 export function toDocumentBlock(part: JsonObject): JsonObject {
   const { file_data: fileData, filename } = asLosslessObject(part.file);
-  const content = parseBase64Url(asString(fileData) ?? rejectUntranslatable('a file must be inline, not stored at the vendor'));
+  const content = parseBase64Url(
+    asString(fileData) ?? rejectUntranslatable('a file must be sent inline; files stored at a vendor are not supported'),
+  );
   const title = omitNullish({ title: asNonEmptyString(filename) });
   switch (content?.mediaType) {
     case 'application/pdf':
@@ -35,7 +38,7 @@ export function toDocumentBlock(part: JsonObject): JsonObject {
       return { type: 'document', source: { type: 'text', media_type: 'text/plain', data }, ...title };
     }
     default:
-      return rejectUntranslatable('a file is neither PDF nor plain text in a base64 data URL');
+      return rejectUntranslatable('a file must be PDF or plain text in a base64 data URL');
   }
 }
 
@@ -53,7 +56,7 @@ export function toDocumentParts(block: JsonObject, blocksToParts: (content: unkn
   }
   if (type === 'text' && typeof data === 'string') return textParts(title, context, data);
   if (type === 'content') return [...textParts(title, context), ...blocksToParts(content)];
-  return rejectUntranslatable('a document is neither inline nor text');
+  return rejectUntranslatable('a document must be inline or text');
 }
 
 function textParts(...texts: readonly (string | null)[]): JsonObject[] {

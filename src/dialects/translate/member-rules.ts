@@ -32,7 +32,7 @@ const isForced = ({ tool_choice: choice }: JsonObject): boolean => choice === 'r
 /** The rules for chat requests that go to messages vendors. */
 export const chatToMessages: MemberRules<MessagesTarget> = (() => {
   const { translated, dropped, adjusted, refused, object, list, union } = createRuleBuilders<MessagesTarget>();
-  const notExpressible = (name: string): string => `${name} cannot be expressed in the messages dialect`;
+  const unsupported = (name: string): string => `${name}: is not supported by vendors of the messages dialect`;
   const textPart = { type: translated, text: translated, cache_control: translated };
   const content = list(
     union({
@@ -92,18 +92,18 @@ export const chatToMessages: MemberRules<MessagesTarget> = (() => {
     thinking: object({ type: translated, budget_tokens: translated }),
     user: translated,
     safety_identifier: dropped((_id, { parent }) => asNonEmptyString(parent.user) !== null),
-    n: refused('n other than 1 cannot be expressed in the messages dialect', isNotNumber(1)),
-    modalities: refused('only text output can be expressed in the messages dialect', (value) =>
+    n: refused('n: must be 1 for vendors of the messages dialect', isNotNumber(1)),
+    modalities: refused('modalities: vendors of the messages dialect only support text output', (value) =>
       asArray(value).some((modality) => modality !== 'text'),
     ),
-    web_search_options: refused(notExpressible('web_search_options')),
-    functions: refused(`${notExpressible('functions')}; tools can`, hasElements),
-    logprobs: refused(notExpressible('logprobs'), isNot(false)),
-    top_logprobs: refused(notExpressible('top_logprobs'), isNotNumber(0)),
-    logit_bias: refused(notExpressible('logit_bias'), hasMembers),
-    moderation: refused(notExpressible('moderation')),
-    mcp_servers: refused(notExpressible('mcp_servers'), hasElements),
-    container: refused(notExpressible('container')),
+    web_search_options: refused(unsupported('web_search_options')),
+    functions: refused(`${unsupported('functions')}; use tools`, hasElements),
+    logprobs: refused(unsupported('logprobs'), isNot(false)),
+    top_logprobs: refused(unsupported('top_logprobs'), isNotNumber(0)),
+    logit_bias: refused(unsupported('logit_bias'), hasMembers),
+    moderation: refused(unsupported('moderation')),
+    mcp_servers: refused(unsupported('mcp_servers'), hasElements),
+    container: refused(unsupported('container')),
     function_call: dropped(),
     audio: dropped(),
     prediction: dropped(),
@@ -126,14 +126,17 @@ function asksForBudget({ thinking, reasoning }: JsonObject): boolean {
 /** The rules for messages requests that go to chat vendors. */
 export const messagesToChat: MemberRules<ChatTarget> = (() => {
   const { translated, dropped, adjusted, refused, object, list, union } = createRuleBuilders<ChatTarget>();
-  const notExpressible = (name: string): string => `${name} cannot be expressed in the chat dialect`;
+  const unsupported = (name: string): string => `${name}: is not supported by vendors of the chat dialect`;
   const noReasoning = (_value: unknown, { target }: { target: ChatTarget }): boolean => target.reasons === false;
   const block = { type: translated, cache_control: dropped() };
   const text = { ...block, text: translated, citations: dropped(hasElements) };
   const image = { ...block, source: translated, transformations: dropped() };
   const documentOf = (source: MemberRule<ChatTarget>) => ({
     ...{ ...block, source, title: translated, context: translated },
-    citations: refused(notExpressible('citations of a document'), (value) => asLosslessObject(value).enabled === true),
+    citations: refused(
+      'messages: citations of a document are not supported by vendors of the chat dialect',
+      (value) => asLosslessObject(value).enabled === true,
+    ),
   });
   const innerContent = list(union({ text, image, document: documentOf(translated) }));
   const document = documentOf(object({ type: translated, media_type: translated, data: translated, content: innerContent }));
@@ -195,11 +198,11 @@ export const messagesToChat: MemberRules<ChatTarget> = (() => {
       dropped(),
       { error_code: 'thread_unsupported_request', unsupported: ['thread'] },
     ),
-    mcp_servers: refused(notExpressible('mcp_servers'), hasElements),
-    container: refused(notExpressible('container')),
-    compaction: refused(notExpressible('compaction')),
-    inference_geo: refused(notExpressible('inference_geo')),
-    billing_policy: refused(notExpressible('billing_policy'), (policy) => asLosslessObject(policy).bill_to !== 'self'),
+    mcp_servers: refused(unsupported('mcp_servers'), hasElements),
+    container: refused(unsupported('container')),
+    compaction: refused(unsupported('compaction')),
+    inference_geo: refused(unsupported('inference_geo')),
+    billing_policy: refused(unsupported('billing_policy'), (policy) => asLosslessObject(policy).bill_to !== 'self'),
     context_management: dropped((value) => hasElements(asLosslessObject(value).edits ?? [])),
     top_k: dropped(),
     service_tier: dropped(isNot('auto')),
@@ -215,7 +218,7 @@ export const messagesToChat: MemberRules<ChatTarget> = (() => {
 export const responsesToChat: MemberRules<ReasoningForm> = (() => {
   const { translated, dropped, refused, object, list, union } = createRuleBuilders<ReasoningForm>();
   const missing = (name: string): string => `${name}: is not supported by this model's vendor`;
-  const stored = (name: string, what: string): string => `${name}: this model's vendor stores no ${what}`;
+  const stored = (name: string, what: string): string => `${name}: this model's vendor does not store ${what}`;
   const responses = (name: string): string => `${stored(name, 'responses')}; send the whole conversation as input`;
   const part = { type: translated };
   const storedFile = dropped((_file, { parent }) => isSet(parent.file_data));

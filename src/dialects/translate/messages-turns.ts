@@ -12,12 +12,12 @@ import { toDocumentParts, toImagePart } from './media.ts';
  * vendor accepts, and cache breakpoints are dropped.
  */
 export function toChatMessages(body: JsonObject, takesReasoning: ModelTraits['takesReasoning'] = 'none'): JsonObject[] {
-  if (!Array.isArray(body.messages)) return rejectUntranslatable('messages is not a list');
+  if (!Array.isArray(body.messages)) return rejectUntranslatable('messages: must be a list');
   const messages: readonly unknown[] = body.messages;
   const ids = createToolIds('chat');
   const system = systemText(body.system);
   const turns = messages.flatMap((message) => {
-    if (!isLosslessObject(message)) return rejectUntranslatable('a message is not an object');
+    if (!isLosslessObject(message)) return rejectUntranslatable('messages: a message must be an object');
     switch (message.role) {
       case 'system':
         return [{ role: 'system', content: systemText(message.content) }];
@@ -26,10 +26,11 @@ export function toChatMessages(body: JsonObject, takesReasoning: ModelTraits['ta
       case 'assistant':
         return [toAssistantMessage(message.content, ids, takesReasoning)];
       default:
-        return rejectUntranslatable('a message has a role that the chat dialect does not know');
+        return rejectUntranslatable('messages: the role must be user, assistant or system');
     }
   });
-  if (turns.at(-1)?.role === 'assistant') rejectUntranslatable('a prefilled response cannot be expressed in the chat dialect');
+  if (turns.at(-1)?.role === 'assistant')
+    rejectUntranslatable('messages: a prefilled response is not supported by vendors of the chat dialect');
   const complete = takesReasoning === 'text' ? fillReasoning(turns) : turns;
   return [...(system === '' ? [] : [{ role: 'system', content: system }]), ...complete];
 }
@@ -48,7 +49,7 @@ export function fillReasoning(turns: readonly JsonObject[]): JsonObject[] {
 /** Joins the system prompt into one text, because some chat vendors don't accept parts in a system message. */
 function systemText(content: unknown): string {
   return asBlocks(content)
-    .map((block) => (block.type === 'text' ? asString(block.text) : null) ?? rejectUntranslatable('system holds content other than text'))
+    .map((block) => (block.type === 'text' ? asString(block.text) : null) ?? rejectUntranslatable('system: may only contain text'))
     .join('\n\n');
 }
 
@@ -94,7 +95,7 @@ function toAssistantMessage(content: unknown, ids: ToolIds, takesReasoning: Mode
   for (const block of asBlocks(content)) {
     switch (block.type) {
       case 'text':
-        text += asString(block.text) ?? rejectUntranslatable('a text block has no text');
+        text += asString(block.text) ?? rejectUntranslatable('messages: a text block must have text');
         break;
       case 'tool_use':
         toolCalls.push(toToolCall(block, ids));
@@ -104,7 +105,7 @@ function toAssistantMessage(content: unknown, ids: ToolIds, takesReasoning: Mode
         reasoning.push(...readThinkingBlock(block));
         break;
       default:
-        rejectUntranslatable('a block of the assistant cannot be expressed in the chat dialect');
+        rejectUntranslatable('messages: a content block of the assistant has a type that vendors of the chat dialect do not support');
     }
   }
   const message = { role: 'assistant', ...toReasoningHistory(reasoning, takesReasoning) };
@@ -125,15 +126,15 @@ export function toReasoningHistory(parts: readonly ReasoningPart[], takesReasoni
 }
 
 function toToolCall({ id, name, input }: JsonObject, ids: ToolIds): JsonObject {
-  const toolName = asNonEmptyString(name) ?? rejectUntranslatable('a tool call has no name');
-  if (!isLosslessObject(input ?? {})) rejectUntranslatable('the input of a tool call is not an object');
+  const toolName = asNonEmptyString(name) ?? rejectUntranslatable('messages: a tool call must have a name');
+  if (!isLosslessObject(input ?? {})) rejectUntranslatable('messages: the input of a tool call must be an object');
   return { id: ids.forCall(id), type: 'function', function: { name: toolName, arguments: JSON.stringify(input ?? {}) } };
 }
 
 function toParts(block: JsonObject): readonly JsonObject[] {
   switch (block.type) {
     case 'text': {
-      const text = asString(block.text) ?? rejectUntranslatable('a text block has no text');
+      const text = asString(block.text) ?? rejectUntranslatable('messages: a text block must have text');
       return text === '' ? [] : [{ type: 'text', text }];
     }
     case 'image':
@@ -141,15 +142,17 @@ function toParts(block: JsonObject): readonly JsonObject[] {
     case 'document':
       return toDocumentParts(block, (content) => asBlocks(content).flatMap(toParts));
     default:
-      return rejectUntranslatable('a block of a message cannot be expressed in the chat dialect');
+      return rejectUntranslatable('messages: a content block has a type that vendors of the chat dialect do not support');
   }
 }
 
 function asBlocks(content: unknown): readonly JsonObject[] {
   if (content === undefined || content === null) return [];
   if (typeof content === 'string') return [{ type: 'text', text: content }];
-  if (!Array.isArray(content)) return rejectUntranslatable('the content of a message is neither text nor a list of blocks');
-  return content.map((block: unknown) => (isLosslessObject(block) ? block : rejectUntranslatable('a block of a message is not an object')));
+  if (!Array.isArray(content)) return rejectUntranslatable('messages: the content must be text or a list of blocks');
+  return content.map((block: unknown) =>
+    isLosslessObject(block) ? block : rejectUntranslatable('messages: a content block must be an object'),
+  );
 }
 
 /** A single text becomes a plain string. Every chat vendor accepts that, and some don't accept anything else. */

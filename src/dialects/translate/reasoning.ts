@@ -55,7 +55,9 @@ export function readRequestedReasoning({ thinking, reasoning, reasoning_effort: 
   const isOn = type === 'enabled' || type === 'adaptive' || enabled === true;
   const effort = asString(chatEffort) ?? asString(routerEffort) ?? (isOn ? 'medium' : null);
   if (effort !== null && !budgets.has(effort) && !noEfforts.has(effort) && !defaultEfforts.has(effort))
-    return rejectUntranslatable('the messages dialect does not have this reasoning effort', { param: 'reasoning_effort' });
+    return rejectUntranslatable('reasoning_effort: this value is not supported by vendors of the messages dialect', {
+      param: 'reasoning_effort',
+    });
   if (type === 'disabled' || enabled === false) return null;
   const members = Object.entries({ thinking, reasoning, reasoning_effort: chatEffort }).filter(
     ([, value]) => value !== undefined && value !== null,

@@ -270,24 +270,24 @@ describe('images and files', () => {
     [
       'audio',
       { type: 'input_audio', input_audio: { data: 'AA', format: 'wav' } },
-      'input_audio cannot be expressed in the messages dialect',
+      'input_audio is not supported by vendors of the messages dialect',
     ],
-    ['an unsupported image type', image('data:image/svg+xml;base64,AA'), 'an image is neither PNG, JPEG, GIF nor WebP'],
-    ['a data URL that is not base64', image('data:image/png,AA'), 'an image URL is neither a web URL nor a base64 data URL'],
-    ['a URL with another scheme', image('ftp://a.example/b.png'), 'an image URL is neither a web URL nor a base64 data URL'],
-    ['an image without a URL', { type: 'image_url' }, 'an image has no URL'],
-    ['a file stored at the vendor', file({ file_id: 'file-1' }), 'a file must be inline, not stored at the vendor'],
+    ['an unsupported image type', image('data:image/svg+xml;base64,AA'), 'an image must be PNG, JPEG, GIF or WebP'],
+    ['a data URL that is not base64', image('data:image/png,AA'), 'the URL of an image must be a web URL or a base64 data URL'],
+    ['a URL with another scheme', image('ftp://a.example/b.png'), 'the URL of an image must be a web URL or a base64 data URL'],
+    ['an image without a URL', { type: 'image_url' }, 'an image must have a URL'],
+    ['a file stored at the vendor', file({ file_id: 'file-1' }), 'a file must be sent inline; files stored at a vendor are not supported'],
     [
       'an unsupported file type',
       file({ file_data: 'data:application/zip;base64,AA' }),
-      'a file is neither PDF nor plain text in a base64 data URL',
+      'a file must be PDF or plain text in a base64 data URL',
     ],
     [
       'an unknown part type',
       { type: 'video_url', video_url: { url: 'https://a.example' } },
-      'this message may only contain text in the messages dialect',
+      'this message may only contain text for vendors of the messages dialect',
     ],
-    ['a part without a type', {}, 'this message may only contain text in the messages dialect'],
+    ['a part without a type', {}, 'this message may only contain text for vendors of the messages dialect'],
   ])('rejects a message with %s', (_name, part, message) => {
     const translate = () => partOf(part);
     expect(translate).toThrow(UntranslatableError);

@@ -30,5 +30,5 @@ test('accepts best_of only if it equals n', () => {
   const messages = [{ role: 'user', content: 'Hi' }];
   expect(chatOf({ best_of: 1 })).toEqual({ model: 'm', messages });
   expect(chatOf({ best_of: 2, n: 2 })).toEqual({ model: 'm', n: 2, messages });
-  expect(() => chatOf({ best_of: 2 })).toThrow('best_of: is not supported; ask for n completions');
+  expect(() => chatOf({ best_of: 2 })).toThrow('best_of: is not supported; use n instead');
 });

@@ -135,7 +135,9 @@ export function toChatMessages(body: JsonObject, form: ReasoningForm): JsonObjec
         // A search item only says that there was a search, without its results, so it's no use to another vendor.
         return;
       case 'item_reference':
-        rejectUntranslatable(`${at}: item_reference: this model's vendor stores no responses; send the item, as SDKs do with store: false`);
+        rejectUntranslatable(
+          `${at}: this model's vendor does not store responses; send the item itself instead of item_reference, as SDKs do with store: false`,
+        );
         return;
       default:
         rejectUntranslatable(`${at}: this model's vendor does not support items of this type`);
@@ -166,7 +168,7 @@ function toAssistantMessage({ text, reasoning, details, calls }: OpenTurn, form:
 }
 
 function toToolCall({ name, namespace }: JsonObject, id: unknown, argumentText: string, at: string): JsonObject {
-  const toolName = asNonEmptyString(name) ?? rejectUntranslatable(`${at}: the call has no name`);
+  const toolName = asNonEmptyString(name) ?? rejectUntranslatable(`${at}: the call must have a name`);
   const fn = { name: toVendorName(toolName, asNonEmptyString(namespace)), arguments: argumentText };
   return { id, type: 'function', function: fn };
 }
@@ -180,7 +182,7 @@ function toText(content: unknown, at: string, separator: string): string {
 function toParts(content: unknown, at: string): JsonObject[] {
   if (content === undefined || content === null) return [];
   if (typeof content === 'string') return [{ type: 'text', text: content }];
-  if (!Array.isArray(content)) return rejectUntranslatable(`${at}: the content is neither text nor a list`);
+  if (!Array.isArray(content)) return rejectUntranslatable(`${at}: the content must be text or a list`);
   return content.map((part: unknown) => toPart(asLosslessObject(part), at));
 }
 
@@ -189,21 +191,22 @@ function toPart(part: JsonObject, at: string): JsonObject {
     case 'input_text':
     case 'output_text':
     case 'text':
-      return { type: 'text', text: asString(part.text) ?? rejectUntranslatable(`${at}: a text part has no text`) };
+      return { type: 'text', text: asString(part.text) ?? rejectUntranslatable(`${at}: a text part must have text`) };
     case 'refusal':
       return { type: 'text', text: asString(part.refusal) ?? '' };
     case 'input_image': {
       const url = asNonEmptyString(part.image_url);
-      if (url === null) return rejectUntranslatable(`${at}: file_id names a file at OpenAI; send image_url`);
+      if (url === null) return rejectUntranslatable(`${at}: file_id is not supported by this model's vendor; send image_url`);
       return { type: 'image_url', image_url: { url, ...omitNullish({ detail: part.detail === 'auto' ? null : part.detail }) } };
     }
     case 'input_file': {
       const data = asNonEmptyString(part.file_data);
-      if (data === null) return rejectUntranslatable(`${at}: file_id and file_url cannot be expressed; send file_data`);
+      if (data === null)
+        return rejectUntranslatable(`${at}: file_id and file_url are not supported by this model's vendor; send file_data`);
       return { type: 'file', file: { ...omitNullish({ filename: part.filename }), file_data: data } };
     }
     case 'input_audio':
-      return isLosslessObject(part.input_audio) ? part : rejectUntranslatable(`${at}: input_audio has no audio`);
+      return isLosslessObject(part.input_audio) ? part : rejectUntranslatable(`${at}: input_audio must be an object with audio`);
     default:
       return rejectUntranslatable(`${at}: content of this type is not supported by this model's vendor`);
   }
