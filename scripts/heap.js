@@ -28,7 +28,7 @@ const warmUpPart = 0.25;
  */
 export async function openInspector(stderr) {
   const address = /ws:\/\/\S+/.exec(stderr)?.[0];
-  if (address === undefined) throw new Error('the program has no inspector');
+  if (address === undefined) throw new Error('the program has not started its inspector');
   const socket = new WebSocket(address);
   /** @type {Map<number, (result: any) => void>} */
   const waiting = new Map();

@@ -38,7 +38,7 @@ const { values } = parseArgs({
 });
 const [calls, memories] = [Number(values.calls), Number(values.memories)];
 if (!(Number.isInteger(calls) && calls >= 1_000 && Number.isInteger(memories) && memories >= 1_000)) {
-  console.error('--calls, --memories: whole numbers of at least 1000');
+  console.error('--calls, --memories: must be whole numbers of at least 1000');
   process.exit(1);
 }
 

@@ -201,7 +201,7 @@ async function untilIdle(url, keys) {
     if (now === before) return;
     before = now;
   }
-  throw new Error('the service does not become idle');
+  throw new Error('the service did not become idle in time');
 }
 
 /** @param {number} bytes */

@@ -35,7 +35,7 @@ function createHandler(response) {
   return {
     onRequestStart(controller) {
       response.once('close', () => {
-        if (!response.writableFinished) controller.abort(new Error('the caller has gone'));
+        if (!response.writableFinished) controller.abort(new Error('the caller has disconnected'));
       });
     },
     onResponseStart(_controller, status, headers) {

@@ -68,7 +68,7 @@ export async function measureRound({ target, scenario, calls, callers, vendor, n
     ...(scenario.session && { session: scenario.session }),
     calls,
   });
-  if (result.failure !== null || result.calls === 0) throw new Error(`${target.label}: ${result.failure ?? 'no call ended'}`);
+  if (result.failure !== null || result.calls === 0) throw new Error(`${target.label}: ${result.failure ?? 'no call finished'}`);
   const vendorCalls = ((await vendor.ask({})).requests - vendorBefore) / result.calls;
   const expected = target.keys === null ? 1 : (scenario.vendorCalls ?? 1);
   if (vendorCalls !== expected) throw new Error(`${target.label}: ${vendorCalls} instead of ${expected} vendor calls for each call`);
@@ -119,7 +119,7 @@ export async function untilIdle({ label, pid }, idleMs) {
   const limitAt = performance.now() + idleLimitMs;
   for (let quiet = 0; quiet < idleWindows; ) {
     await sleep(windowMs);
-    if (performance.now() > limitAt) throw new Error(`${label}: does not become idle`);
+    if (performance.now() > limitAt) throw new Error(`${label}: did not become idle in time`);
     const now = threadMs(pid);
     const total = [...now.values()].reduce((sum, value) => sum + value, 0);
     quiet = total - last < idleMs ? quiet + 1 : 0;

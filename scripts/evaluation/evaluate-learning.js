@@ -61,13 +61,13 @@ await runWithVendor(run);
 async function run(startVendor) {
   const all = await loadLearningSet();
   const cases = all.filter(({ category }) => options.category?.includes(category) ?? true);
-  if (cases.length === 0) throw new Error(`--category: one of ${[...new Set(all.map(({ category }) => category))].join(', ')}`);
-  if (options.replay !== undefined && options.vendor) throw new Error('--replay: asks no model, so leave out --vendor');
+  if (cases.length === 0) throw new Error(`--category: must be one of ${[...new Set(all.map(({ category }) => category))].join(', ')}`);
+  if (options.replay !== undefined && options.vendor) throw new Error('--replay does not call a model, so leave out --vendor');
   if (options.record !== undefined && !options.vendor) throw new Error('--record: needs --vendor');
   const replay = options.replay === undefined ? null : await openReplay(options.replay);
   const config = options.vendor ? readVendorConfig() : null;
   const model = replay ? replay.model : config ? (options.model ?? config.chooseTier(['memory-extract', 'trivial'])) : 'scripted';
-  if (model === null) throw new Error('--model: required, because neither memory-extract nor trivial has a model');
+  if (model === null) throw new Error('--model: is required, because neither memory-extract nor trivial has a model');
   const version = promptVersion();
   /** @type {Awaited<ReturnType<typeof openResults<Omit<import('./learning-report.js').CaseResult, 'id' | 'category' | 'must' | 'missed' | 'forbidden' | 'mistakes' | 'learned'> & { items: import('./learning-set.js').LearnedItem[] }>>>} */
   const results = await openResults(

@@ -69,9 +69,9 @@ async function run(startVendor) {
   if (!options.vendor) throw new Error(usage);
   const config = readVendorConfig();
   const learning = config.chooseTier(['memory-extract', 'trivial']);
-  if (learning === null) throw new Error('no tier for learning: give memory-extract or trivial a chain of models');
+  if (learning === null) throw new Error('no model is configured for learning: add one to the tier memory-extract or trivial');
   const answer = options['answer-model'] ?? config.chooseTier(['standard']);
-  if (answer === null) throw new Error('--answer-model: required, because the standard tier has no model');
+  if (answer === null) throw new Error('--answer-model: is required, because the standard tier has no model');
   const models = { answer, judge: options['judge-model'] ?? answer };
   const text = options.data ? await readFile(options.data, 'utf8') : await readLocomo(options.locomo);
   const dialogues = parseDialogues(text)
@@ -145,7 +145,7 @@ async function run(startVendor) {
   const judged = [];
   for (const { id, questions } of dialogues)
     for (const question of questions) {
-      const result = await results.getOrRun(keyOf(id, question), () => Promise.reject(new Error('a question was not asked')));
+      const result = await results.getOrRun(keyOf(id, question), () => Promise.reject(new Error('a question has no recorded answer')));
       judged.push({ conversation: id, ...question, expected: question.answer, ...result });
     }
   console.log(formatMemoryReport(judged, spent));

@@ -22,7 +22,7 @@ export async function openScaleServer(folder) {
   if (folder !== undefined) return startServer(resolve(folder));
   const url = process.env['DATABASE_URL'];
   if (!url) {
-    console.error('which database? set DATABASE_URL, or keep a private server with --data <folder>');
+    console.error('no database: set DATABASE_URL, or pass --data <folder> to run a private server');
     process.exit(1);
   }
   return { url, stop: async () => {} };

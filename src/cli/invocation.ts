@@ -80,7 +80,7 @@ async function createInvocation({ name, command, environment, output, options, g
     const path = template.replaceAll(/\{(\w+)\}/g, (_, parameter: string) => {
       const value = args[parameter] ?? options[parameter];
       if (typeof value !== 'string' || value === '')
-        throw new CommandError(`which ${parameter}? ${parameter === 'project' ? 'add --project <project>' : 'it must not be empty'}`);
+        throw new CommandError(parameter === 'project' ? 'no project: add --project <project>' : `${parameter} must not be empty`);
       return encodeURIComponent(value);
     });
     const inQuery = (apiOperations[address]?.members ?? []).filter((member) => member.in === 'query').map((member) => member.name);

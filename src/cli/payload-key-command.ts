@@ -127,12 +127,12 @@ function keyIdsOf(keys: readonly string[]): string[] {
 
 /** Throws CommandError if we can't read from Temporal. */
 async function readUsage({ temporal, server }: EnvironmentSettings): Promise<PayloadKeyUsage> {
-  if (temporal.mode === 'off') throw new CommandError('GATEWAY_TEMPORAL is off, so there are no runs');
+  if (temporal.mode === 'off') throw new CommandError('GATEWAY_TEMPORAL is off, so there are no workflow runs to check');
   const { address, namespace, tls, apiKey } = readTemporalConnection(temporal);
   const devServer = address === null ? await readRecord(server.dataDir) : null;
   if (address === null && devServer === null)
     throw new CommandError(
-      `no Temporal: set TEMPORAL_ADDRESS, or run this command on the machine with the development server of ${server.dataDir}`,
+      `no Temporal server found: set TEMPORAL_ADDRESS, or run this command on the machine with the development server of ${server.dataDir}`,
     );
   const endpoint = devServer ?? { address: address ?? '', namespace };
   try {

@@ -33,7 +33,9 @@ export async function connectService(variables: Environment, url: string | undef
   const [token] = await findAdminTokens(environment, settings);
   const tokenFile = join(server.dataDir, 'admin-token');
   if (token === undefined)
-    throw new CommandError(`no admin token: set GATEWAY_ADMIN_TOKEN, or run this command on the machine with the service's ${tokenFile}`);
+    throw new CommandError(
+      `no admin token found: set GATEWAY_ADMIN_TOKEN, or run this command on the machine with the service's ${tokenFile}`,
+    );
   const origin = baseUrl.replace(/\/+$/, '');
   const target = { origin, token };
   return {
@@ -53,11 +55,12 @@ export async function connectService(variables: Environment, url: string | undef
      */
     async *download(path: string): AsyncGenerator<Uint8Array, void> {
       const response = await request(target, path, { method: 'GET' });
-      if (!response.ok || !response.body) throw await readResponse(target, response).then(() => new CommandError('the response is empty'));
+      if (!response.ok || !response.body)
+        throw await readResponse(target, response).then(() => new CommandError('the gateway sent an empty response'));
       try {
         for await (const chunk of response.body) yield chunk;
       } catch (cause) {
-        throw new CommandError('the response ended early', null, cause);
+        throw new CommandError('the connection was lost before the response was complete; run the command again', null, cause);
       }
     },
   };

@@ -35,11 +35,11 @@ export async function createKey({ send, options, members, warn }: Invocation): P
 export function replayBatches({ send, args, options, members }: Invocation): Promise<JsonObject> {
   const { project, state } = options;
   if (args.id !== undefined) {
-    if (state !== undefined) throw new CommandError('--state replays all batches of a project; leave out the batch');
+    if (state !== undefined) throw new CommandError('--state replays all batches of a project, so leave out the batch id');
     return send(project === undefined ? 'post /provision/batches/{id}/replay' : `post ${team}/batches/{id}/replay`);
   }
   if (project === undefined || state === undefined)
-    throw new CommandError('which batch? name one (see gateway batches list), or add --project <project> --state failed');
+    throw new CommandError('no batch: pass a batch id (see gateway batches list), or add --project <project> --state failed');
   return send('post /provision/batches/replay', { ...members, project });
 }
 
@@ -70,7 +70,8 @@ export async function readCalls({ send, args, options }: Invocation): Promise<Js
 
 /** Throws if the user hasn't passed any option that changes something. */
 export function requireChange(members: JsonObject, group: string): void {
-  if (Object.keys(members).length === 0) throw new CommandError(`what should change? see gateway ${group} --help`);
+  if (Object.keys(members).length === 0)
+    throw new CommandError(`nothing to change: pass at least one option (see gateway ${group} --help)`);
 }
 
 function nullIfNotFound(error: unknown): null {

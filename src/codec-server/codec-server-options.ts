@@ -93,7 +93,7 @@ function checkPublicUrl(text: string | undefined, uiOrigins: readonly string[], 
     const remote = uiOrigins.find((origin) => !isLoopback(new URL(origin).hostname));
     if (remote !== undefined)
       errors.push(
-        `--public-url: needed, because the Temporal UI at ${remote} is used from other machines; the https origin of this server`,
+        `--public-url: is required, because the Temporal UI at ${remote} is used from other machines; pass the https origin of this server`,
       );
     return null;
   }

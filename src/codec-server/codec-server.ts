@@ -102,10 +102,10 @@ export async function createCodecServer(options: CodecServerOptions) {
     const address = request.socket.remoteAddress ?? '';
     switch (checkToken(token.trim(), address)) {
       case 'valid':
-        logger.info({ address }, 'codec server sign-in');
+        logger.info({ address }, 'signed in to the codec server');
         return redirect(response, '/', { 'set-cookie': sessions.start() });
       case 'invalid':
-        logger.warn({ address }, 'codec server sign-in rejected');
+        logger.warn({ address }, 'rejected a sign-in to the codec server');
         return sendPage(response, 401, formatSignInPage('The admin token is invalid.'));
       case 'limited':
         return sendPage(response, 429, formatSignInPage('Too many attempts. Try again in a minute.'), retryAfter);

@@ -53,7 +53,7 @@ export function parseEnvironment(
   const processes = getInteger(processesName, 1, 1, 256);
   const isEmbedded = databaseUrl === null && !hasBadFile('DATABASE_URL');
   if (processes > 1 && isEmbedded && command === 'start') {
-    errors.push(`${processesName}: more than 1 needs DATABASE_URL: the embedded database is for one process`);
+    errors.push(`${processesName}: more than 1 requires DATABASE_URL, because the embedded database only supports one process`);
   }
   if (isEmbedded && (command === 'serve' || command === 'worker' || command === 'migrate')) {
     errors.push(

@@ -70,7 +70,8 @@ function buildPool(name: string, { members, ...row }: ProviderValues, options: P
   });
   const [first, ...others] = built;
   for (const [index, { member, dialect }] of built.entries()) {
-    if (built.findIndex((other) => other.member === member) < index) addError(['members', index, 'name'], 'is the name of another member');
+    if (built.findIndex((other) => other.member === member) < index)
+      addError(['members', index, 'name'], 'is already the name of another member');
     if (dialect !== first?.dialect) addError(['members', index], `has the dialect ${dialect}, but the first member has ${first?.dialect}`);
   }
   if (built.every(({ weight }) => weight === 0)) addError(['members'], 'one member needs a weight above 0');
@@ -205,7 +206,7 @@ function checkSpeech({ speech }: ProviderValues, { speechShape }: MediaFormat, a
   const { path, text_field: textField = 'text', body = {} } = speech;
   if (path !== undefined && !URL.canParse(`https://host${path.replaceAll('{voice}', 'x')}`)) addError(['speech', 'path'], 'must be a path');
   if (path?.includes('#')) addError(['speech', 'path'], 'must not contain #');
-  if (Object.hasOwn(body, textField)) addError(['speech', 'body', textField], 'collides with the text field');
+  if (Object.hasOwn(body, textField)) addError(['speech', 'body', textField], 'has the same name as the text field');
 }
 
 /** Strips trailing slashes. Errors don't quote the URL, because it can contain a password. */

@@ -14,14 +14,14 @@ export function findWarnings(config: Checked): { path: Path; message: string }[]
       .filter(({ baseUrl }) => isLocalService(baseUrl))
       .map(({ name }) => ({
         path: ['providers', name, 'base_url'],
-        message: 'is a link-local address or the metadata service of a cloud, which no vendor uses',
+        message: 'is a link-local address or a cloud metadata service, so it cannot be a vendor; check the address',
       })),
     ...Object.values(providers).flatMap(({ name, requests }) =>
       Object.keys(requests.modelNames)
         .filter((model) => !isUsed(config, `${name}/${model}`))
         .map((model) => ({
           path: ['providers', name, 'model_names', model],
-          message: `no tier has the model ${name}/${model}, and it has no price; check its name, because this entry may never be used`,
+          message: `no tier uses ${name}/${model} and it has no price, so this entry may have no effect; check the name of the model`,
         })),
     ),
     ...Object.entries(config.canaries)

@@ -138,7 +138,7 @@ test.each([
   ['show', '', "missing required argument 'id'"],
   ['list', '--state sleeping', '--state: '],
   ['list', 'extra', "too many arguments for 'list'."],
-  ['replay', '', 'which batch? name one (see gateway batches list), or add --project <project> --state failed'],
+  ['replay', '', 'no batch: pass a batch id (see gateway batches list), or add --project <project> --state failed'],
   ['replay', '--state running', '--state: '],
 ])('prints a one-line error and exits with 1 for `batches %s %s`', async (command, word, sentence) => {
   const line = `batches ${command} ${word} --project acme`.replaceAll('  ', ' ');

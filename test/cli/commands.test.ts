@@ -400,7 +400,7 @@ test('manages people, members, sessions and sign-in links', async () => {
   expect(await gateway('members show bob@example.com --project crew')).toBe(1);
   expect(errors).toBe('gateway: no such member\n');
   expect(await gateway('members set bob@example.com --project crew')).toBe(1);
-  expect(errors).toBe('gateway: what should change? see gateway members --help\n');
+  expect(errors).toBe('gateway: nothing to change: pass at least one option (see gateway members --help)\n');
   expect(await gateway('members set bob@example.com --project crew --role member')).toBe(0);
   expect(await gateway('members remove bob@example.com --project crew')).toBe(0);
   expect(written).toBe('Removed bob@example.com.\n');
@@ -485,7 +485,7 @@ test('says that nothing matches if an empty list was filtered', async () => {
 });
 
 test.each([
-  ['keys list', 'which project? add --project <project>'],
+  ['keys list', 'no project: add --project <project>'],
   ['keys list --project nobody', 'no such project'],
   ['keys revoke --project team', "missing required argument 'prefix'"],
   ['keys create --project x --rpm many', '--rpm must be a whole number of at least 0, or none'],
@@ -498,15 +498,15 @@ test.each([
   ['keys create --project team --expires tomorrow', '--expires: must be a time in RFC 3339, for example 2027-01-01T00:00:00Z'],
   ['keys list --colour red', "unknown option '--colour'"],
   ['keys list --project team --rpm 3', "unknown option '--rpm'"],
-  ['projects set team', 'what should change? see gateway projects --help'],
-  ['memory set --project team', 'what should change? see gateway memory --help'],
+  ['projects set team', 'nothing to change: pass at least one option (see gateway projects --help)'],
+  ['memory set --project team', 'nothing to change: pass at least one option (see gateway memory --help)'],
   ['projects set team --may-call maybe', '--may-call must be on or off'],
   ['projects set team --tier standard', '--tier must be <name>=<model>,<model>, for example standard=openai/gpt-4o'],
   ['projects set team --time-zone Mars', '--time-zone: must be the IANA name of a time zone, for example Europe/Berlin'],
   ['rules set --project team --rule credential', '--rule must be <class>:<place>:<action>, for example credential:input:block'],
   ['rules set --project team --file /nowhere', "cannot read /nowhere: ENOENT: no such file or directory, open '/nowhere'"],
   ['applications set --project team --calls 1', "missing required argument 'source'"],
-  ['batches replay 1 --project team --state failed', '--state replays all batches of a project; leave out the batch'],
+  ['batches replay 1 --project team --state failed', '--state replays all batches of a project, so leave out the batch id'],
   ['keys list extra --project team', "too many arguments for 'list'. Expected 0 arguments but got 1: extra."],
   ['projects list --url somewhere', 'somewhere is not a URL; use one like http://127.0.0.1:8080'],
   [
@@ -522,7 +522,7 @@ test.each([
 
 test('explains what to do if the admin token is missing or invalid', async () => {
   expect(await gateway('projects list', { GATEWAY_DATA_DIR: join(dataDir, 'elsewhere') })).toBe(1);
-  expect(errors).toMatch(/^gateway: no admin token: set GATEWAY_ADMIN_TOKEN, or run this command on the machine with [^\n]+\n$/);
+  expect(errors).toMatch(/^gateway: no admin token found: set GATEWAY_ADMIN_TOKEN, or run this command on the machine with [^\n]+\n$/);
   expect(await gateway('projects list', { GATEWAY_ADMIN_TOKEN: 'wrong-token-wrong-token' })).toBe(1);
   expect(errors).toBe('gateway: the admin token is invalid\n');
   expect(await gateway('projects list', { GATEWAY_ADMIN_TOKEN_FILE: join(dataDir, 'absent') })).toBe(1);

@@ -151,7 +151,7 @@ test('`payload-key rotate` generates the first key if there is none', async () =
 
 test("`payload-key check` prints a one-line error if Temporal isn't configured or reachable", async () => {
   expect(await payloadKey(['check'], { GATEWAY_DATA_DIR: '/nonexistent' })).toBe(1);
-  expect(errors).toMatch(/^gateway: no Temporal: set TEMPORAL_ADDRESS.*\n$/);
+  expect(errors).toMatch(/^gateway: no Temporal server found: set TEMPORAL_ADDRESS.*\n$/);
   expect(await payloadKey(['check'], { TEMPORAL_ADDRESS: '127.0.0.1:1' })).toBe(1);
   expect(errors).toMatch(/^gateway: cannot read from Temporal at 127\.0\.0\.1:1: .*\n$/);
 });

@@ -171,7 +171,10 @@ describe('`usage reprice` with invalid arguments', () => {
     [['--from', '2026-11-02', '--to', '2026-11-01'], '--to: must be after from'],
     [['--from', '2026-11-01', '--to', '2026-11-02', '--prices', 'best'], '--prices: '],
     [['--from', '2026-11-01', '--to', '2026-11-02', '--models', 'echo'], '--models.0: must be <provider>/<model>'],
-    [['--from', '2026-11-01', '--to', '2026-11-02', '--prices', 'now', '--project', 'acme'], '--project: not allowed with prices "now"'],
+    [
+      ['--from', '2026-11-01', '--to', '2026-11-02', '--prices', 'now', '--project', 'acme'],
+      '--project: must be left out if prices is "now"',
+    ],
     [
       ['--from', '2026-11-01', '--to', '2026-11-02', '--prices', 'now', '--models', 'one/none'],
       '--models: there is no current price for one/none',

@@ -292,7 +292,7 @@ describe('the sign-in page', () => {
 test('the codec server logs neither tokens nor payloads', async () => {
   await signIn('a-wrong-token');
   await convert('/decode', [await encode(planted, [key])], { cookie: await sessionCookie() });
-  expect(lines.map(({ message }) => message)).toEqual(['codec server sign-in rejected', 'codec server sign-in']);
+  expect(lines.map(({ message }) => message)).toEqual(['rejected a sign-in to the codec server', 'signed in to the codec server']);
   const text = JSON.stringify(lines);
   for (const secret of ['planted', 'a-wrong-token', adminToken, key.toString('base64')]) expect(text).not.toContain(secret);
 });

@@ -72,7 +72,7 @@ test('reports all invalid environment variables together, without their values',
 
 test('`gateway serve` and `gateway worker` require DATABASE_URL', () => {
   expect(parseEnvironment({ GATEWAY_API_PROCESSES: '2' }).errors).toEqual([
-    expect.stringContaining('GATEWAY_API_PROCESSES: more than 1 needs DATABASE_URL'),
+    expect.stringContaining('GATEWAY_API_PROCESSES: more than 1 requires DATABASE_URL'),
   ]);
   expect(parseEnvironment({ GATEWAY_API_PROCESSES: '2', DATABASE_URL: 'postgres://gateway@db/gateway' }).errors).toEqual([]);
   for (const command of ['serve', 'worker', 'migrate'] as const) {

@@ -187,7 +187,7 @@ colour: red
     const expected = [
       'providers.pool.serves.0: a provider of the dialect messages cannot serve chat',
       'providers.pool.members.1.base_url: must end with the path',
-      'providers.pool.members.1.name: is the name of another member',
+      'providers.pool.members.1.name: is already the name of another member',
       'providers.pool.members: one member needs a weight above 0',
       'providers.open.members.1.base_url: is required',
       'providers.mixed.members.1: has the dialect messages, but the first member has chat',
@@ -314,7 +314,7 @@ canaries:
       'http://instance-data.ec2.internal/v1',
     ])('warns about %s as a link-local or metadata address', (url) => {
       expect(warningsOf(`providers:\n  a: { base_url: "${url}", dialect: chat }\n`)).toEqual([
-        'gateway.yaml:2 providers.a.base_url: is a link-local address or the metadata service of a cloud, which no vendor uses',
+        'gateway.yaml:2 providers.a.base_url: is a link-local address or a cloud metadata service, so it cannot be a vendor; check the address',
       ]);
     });
 
@@ -415,7 +415,7 @@ ${canaries}
     ['base_url: https://a/v1, dialect: messages, serves: [chat]', 'a provider of the dialect messages cannot serve chat'],
     ['base_url: https://a/v1, dialect: chat, image_shape: cubes', 'must be openai or artifacts'],
     ['base_url: https://a/v1, dialect: chat, headers: { "a b": c }', 'is not a valid header name'],
-    ['base_url: https://a/v1, dialect: chat, tags: [e u]', 'providers.a.tags.0: a tag consists of 1 to 63 letters'],
+    ['base_url: https://a/v1, dialect: chat, tags: [e u]', 'providers.a.tags.0: a tag must consist of 1 to 63 letters'],
   ])('rejects a provider with %s', (row, sentence) => {
     const errors = errorsOf(`providers:\n  a: { ${row} }\n`);
     expect(errors).toEqual([expect.stringContaining(sentence)]);

@@ -115,7 +115,7 @@ describe('vendor addresses', () => {
   });
 
   test.each(['.', '..'])('never lets the model name %j change the path', (model) => {
-    expect(() => requestUrl(load(azure), { path: '/chat/completions', model })).toThrow('no model has this name');
+    expect(() => requestUrl(load(azure), { path: '/chat/completions', model })).toThrow('a model cannot be named "." or "..');
   });
 });
 

@@ -157,6 +157,6 @@ async function tryCommand(argv: readonly string[], isProse: boolean): Promise<st
   const message = errors.join('');
   const isValid =
     /^gateway: no gateway responds|cannot (?:be )?read/.test(message) ||
-    (isProse && /^gateway: (?:which|what should change|missing required)/.test(message));
+    (isProse && /^gateway: (?:no \w+: |nothing to change: |\w+ must not be empty|missing required)/.test(message));
   return isValid ? null : (message.split('\n', 1)[0] ?? '');
 }
