@@ -154,7 +154,7 @@ export const kinds = {
       readyz: null,
       metric: 'gateway_slow_attempts_total{provider="hanging"} > 0',
       alert: 'ProviderHangs',
-      log: 'attempt slow',
+      log: 'slow attempt counted as a failure of the provider',
     },
     ...vendorFault('hanging', 'hang'),
     promise: 'no call fails',

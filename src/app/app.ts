@@ -123,7 +123,7 @@ export async function createApp(options: AppOptions) {
   });
   const pools = createPoolState();
   const contentWaits = createContentWaits(({ projectId, breakerKey }) => {
-    logger.warn({ projectId, provider: breakerKey }, 'attempt slow');
+    logger.warn({ projectId, provider: breakerKey }, 'slow attempt counted as a failure of the provider');
     breakers.recordFailure(projectId, breakerKey);
   }, contentWaitTickMs);
   const turnBatch = createTurnBatch();
@@ -319,7 +319,7 @@ export async function createApp(options: AppOptions) {
     /** Starts to compute vectors that have been waiting for the local embedder. This happens in the background. */
     takeUpEmbeddings(): void {
       reenqueueEmbeddings(database, memory.embeddingModelOf).catch((err: unknown) =>
-        logger.warn({ err }, 'failed to start embedding runs'),
+        logger.warn({ err }, 'failed to start computing embeddings'),
       );
     },
     /**

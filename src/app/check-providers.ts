@@ -117,7 +117,8 @@ function explain(
       : 'that base_url includes the version prefix';
     return checked(false, `the vendor has nothing at ${baseUrl}: check ${advice}.${said}`);
   }
-  if (status === 429) return checked(true, `the vendor is limiting requests at the moment, so we can't tell more.${said}`);
+  if (status === 429)
+    return checked(true, `the vendor is rate limiting requests, so the credential could not be checked; try again later.${said}`);
   if (status >= 500) return checked(false, `the vendor failed with status ${status}: try again later.${said}`);
   if (status >= 300 && status < 400)
     return checked(false, `the address redirects (${status}): set base_url to the address that it redirects to`);

@@ -129,7 +129,7 @@ class CallReservation implements Reservation {
       this.release();
       onUncheckedRefusal(quota ? 'exhausted' : 'policy');
       throw gatewayError('budget_unavailable', {
-        message: 'the ceilings cannot be checked at the moment',
+        message: 'the ceilings cannot be checked at the moment; try again later',
         refusal: { reason: 'ceilings_unchecked', rule: `${counter.key.ceiling}/${counter.key.window}`, limit: counter.limit },
       });
     }

@@ -98,7 +98,7 @@ export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, 
      */
     async watch<Result>(work: Promise<Result>, onStalled: () => void): Promise<Result> {
       const onTimeout = (hasResponded: boolean): void => {
-        if (hasResponded) logger.warn({}, 'quota statement stalled');
+        if (hasResponded) logger.warn({}, 'quota query timed out');
         else goDown('no response in time');
         onStalled();
       };
@@ -110,7 +110,7 @@ export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, 
         return result;
       } catch (error) {
         if (isConnectionError(error)) goDown(error);
-        else logger.warn({ err: error }, 'quota statement failed');
+        else logger.warn({ err: error }, 'quota query failed');
         onStalled();
         throw error;
       } finally {

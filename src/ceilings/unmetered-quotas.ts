@@ -59,7 +59,8 @@ function createQuota(logger: Pick<Logger, 'warn'>): UnmeteredQuota {
       const isOnly = reserved === 0 && left > 0;
       if (bound > left && !isOnly) {
         const ceiling = `${key.scope} ${key.ceiling} ${key.window}`;
-        if (!isExhausted) logger.warn({ projectId: key.projectId, ceiling }, 'quota for unmetered calls used up; refusing calls');
+        if (!isExhausted)
+          logger.warn({ projectId: key.projectId, ceiling }, 'allowance for calls during the quota store outage used up; refusing calls');
         isExhausted = true;
         return { kind: 'denied' };
       }

@@ -82,7 +82,8 @@ export async function openEmbeddedDatabase({
     const pglite = await openOrCreate(folder, {
       marker: join(dataDir, 'db.unfinished'),
       unpackEmpty,
-      onUnusable: (error) => logger?.warn({ err: describeError(error) }, 'shipped empty database unusable; creating one'),
+      onUnusable: (error) =>
+        logger?.warn({ err: describeError(error) }, 'cannot use the empty database that ships with the gateway; creating a new one'),
     });
     return wrapInPool(pglite, lock.release, logger);
   } catch (error) {

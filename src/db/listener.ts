@@ -178,6 +178,6 @@ export function notifySafely(call: () => void, logger: DatabaseLogger | undefine
   try {
     call();
   } catch (error) {
-    logger?.warn({ err: errorMessage(error) }, 'notification listener failed');
+    logger?.warn({ err: errorMessage(error) }, 'failed to handle a database notification');
   }
 }

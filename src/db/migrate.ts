@@ -77,7 +77,7 @@ async function readDatabaseNames(database: Database): Promise<{ name: string; ro
     `select current_database() as name, current_user as role,
             exists (select from pg_extension where extname = 'vector') as "hasVector"`,
   );
-  if (!row) throw new Error('the database did not respond with its name');
+  if (!row) throw new Error('the database did not return its name');
   return row;
 }
 

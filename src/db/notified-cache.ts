@@ -23,7 +23,7 @@ export function createNotifiedCache<Row>(options: NotifiedCacheOptions<Row>) {
   const cache = createRowCache<Row>({
     clock,
     load,
-    onLoadError: (err) => logger?.warn({ err, channel }, 'cached row reload failed; serving the last known row'),
+    onLoadError: (err) => logger?.warn({ err, channel }, 'failed to reload a cached row; using the last known one'),
   });
   let subscription: { stop(): Promise<void> } | null = null;
 

@@ -150,7 +150,7 @@ export function createBatchStore(options: BatchStoreOptions) {
     rejected += 1;
     done.add(call.metadata.id);
     onRejected?.(call);
-    logger.error({ err: cause, ...billingFields(call) }, 'call rejected by database');
+    logger.error({ err: cause, ...billingFields(call) }, 'database rejected a call; it is not stored');
   };
 
   /**
@@ -160,7 +160,7 @@ export function createBatchStore(options: BatchStoreOptions) {
   const addToQuarantine = async (callId: string | null, raw: Buffer): Promise<boolean> => {
     const isWritten = await quarantine.addRecord(callId, raw).catch((error: unknown) => {
       if (isConnectionError(error)) throw error;
-      logger.error({ err: error, call: callId }, 'quarantine write failed');
+      logger.error({ err: error, call: callId }, 'failed to write a record to the quarantine');
       return false;
     });
     if (isWritten) quarantined += 1;
@@ -201,7 +201,7 @@ export function createBatchStore(options: BatchStoreOptions) {
         else {
           const inQuarantine = await addToQuarantine(record.callId, frame.raw);
           rejected += 1;
-          logger.error({ call: record.callId, inQuarantine }, 'journal record not readable by this version');
+          logger.error({ call: record.callId, inQuarantine }, 'this version cannot read a journal record');
         }
       }
       await storeEntries(entries);

@@ -127,9 +127,9 @@ export function createDrain(options: DrainOptions): Drain {
       // somebody fixes it.
       logger[isConnectionError(err) ? 'warn' : 'error'](
         { err, backlogBytes: backlogBytes() },
-        'journal drain failed; records are kept on disk',
+        'failed to copy the journal to the database; records are kept on disk',
       ),
-    onRecovered: () => logger.info({}, 'journal drain recovered'),
+    onRecovered: () => logger.info({}, 'copying the journal to the database again'),
   });
 
   const prepareDaily = async (): Promise<void> => {

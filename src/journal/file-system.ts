@@ -132,5 +132,5 @@ function skipBytes(buffers: readonly Buffer[], bytes: number): Buffer[] {
 }
 
 function nothingWritten(): Error {
-  return Object.assign(new Error('nothing was written'), { code: 'EIO' });
+  return Object.assign(new Error('the write call wrote no bytes'), { code: 'EIO' });
 }

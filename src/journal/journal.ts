@@ -252,7 +252,8 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
     },
     async settle(input) {
       const { id: callId } = input.metadata;
-      if (isClosed) return logger.warn({ call: callId }, 'call settled after the journal closed; recovery will record it as unknown');
+      if (isClosed)
+        return logger.warn({ call: callId }, 'call finished after the journal was closed; recovery will record its outcome as unknown');
       const { call, facts } = inFlight.beginSettling(input);
       const span = startStep(spanNames.journalSettle);
       try {
@@ -293,7 +294,7 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
     async close({ keepFolder = false } = {}) {
       await resume.stop();
       await writeParked().catch((err: unknown) => {
-        logger.error({ err, parked: parked.size }, 'settled calls lost: journal not writable at shutdown');
+        logger.error({ err, parked: parked.size }, 'call records lost, because the journal was not writable at shutdown');
       });
       isClosed = true;
       await writer.close();

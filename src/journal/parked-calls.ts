@@ -59,14 +59,17 @@ export function createParkedCalls({ maxBytes, logger, onLost }: ParkedCallsOptio
     },
     add(call: SettledCall): void {
       insert(call);
-      logger.error({ call: call.metadata.id, parked: parked.size }, 'journal not writable; settled call parked in memory');
+      logger.error({ call: call.metadata.id, parked: parked.size }, 'journal not writable; keeping the call record in memory');
       if (bytes > maxBytes) dropContents();
       for (const [callId, oldest] of parked) {
         if (bytes <= maxBytes) break;
         if (callId === writing) continue;
         remove(callId);
         lost += 1;
-        logger.error(billingFields(oldest.call), 'settled call lost: journal not writable and memory for parked calls full');
+        logger.error(
+          billingFields(oldest.call),
+          'call record lost, because the journal is not writable and memory for call records is full',
+        );
         onLost(oldest.call);
       }
     },

@@ -68,7 +68,8 @@ export async function recoverOnce(options: Omit<RecoveryOptions, 'ownId'>, journ
   const { files = nodeFileSystem } = options;
   if (!files.exists(join(options.dataDir, 'journal', journalId))) return;
   const recovery = createRecovery({ ...options, ownId: '', closedId: journalId });
-  const warn = (err: unknown): void => options.logger.warn({ err }, 'journal not recovered at shutdown; leaving it to the next process');
+  const warn = (err: unknown): void =>
+    options.logger.warn({ err }, 'failed to recover the journal at shutdown; the next process will do it');
   await withTimeout(recovery.recover().catch(warn), recoverOnceTimeoutMs, () => undefined);
   await recovery.stop();
 }
@@ -154,8 +155,8 @@ export function createRecovery(options: RecoveryOptions): Recovery {
       lock.release();
     }
     failpoint('after remove');
-    if (journalId !== closedId) logger.info({ journal: journalId, unknown: unknown.length }, 'journal of a dead process recovered');
-    else if (unknown.length > 0) logger.warn({ unknown: unknown.length }, 'calls interrupted by shutdown settled as unknown');
+    if (journalId !== closedId) logger.info({ journal: journalId, unknown: unknown.length }, 'recovered the journal of a dead process');
+    else if (unknown.length > 0) logger.warn({ unknown: unknown.length }, 'shutdown interrupted calls; recorded their outcome as unknown');
   };
 
   const drainSegment = async (takeover: Takeover, segment: number, signal: AbortSignal): Promise<void> => {
@@ -174,7 +175,10 @@ export function createRecovery(options: RecoveryOptions): Recovery {
       // A crash can leave a truncated record. We ignore it, because we never told anybody that it had been written.
       // Damaged data is kept for inspection.
       const lostBytes = size - window.nextOffset;
-      logger.warn({ journal: takeover.journalId, segment, lostBytes, end: window.end }, 'journal segment of a dead process ends early');
+      logger.warn(
+        { journal: takeover.journalId, segment, lostBytes, end: window.end },
+        'journal segment of a dead process is truncated; skipped its end',
+      );
       if (window.end === 'damaged') await quarantine.addSegment(takeover.journalId, segment, file);
       takeover.offset = size;
     }

@@ -39,7 +39,7 @@ const readTimeoutMs = 5_000;
 export async function joinCluster(onParentExit: () => void): Promise<ClusterWorker> {
   const { worker } = cluster;
   if (!worker || !process.connected)
-    throw new StartError('gateway member is an internal command; start and serve run it if GATEWAY_API_PROCESSES is above 1');
+    throw new StartError('do not run gateway member yourself: gateway start and serve run it if GATEWAY_API_PROCESSES is above 1');
   // By default, Node exits a worker when its parent dies. Prevent this, because we have to finish and settle running
   // calls first.
   worker.exitedAfterDisconnect = true;
@@ -85,7 +85,7 @@ export async function joinCluster(onParentExit: () => void): Promise<ClusterWork
     onParentExit();
   });
   const first = await started.promise;
-  if (first === null) throw new StartError('the process that started this one has exited');
+  if (first === null) throw new StartError('the parent process has exited');
   // An open channel would keep the process running after everything else has stopped, so don't let Node wait for it.
   process.channel?.unref();
   const { place: slot, isFirst } = first;

@@ -59,7 +59,7 @@ export async function startMetricsServer({
   }
   const bound = server.address();
   const boundPort = typeof bound === 'object' && bound !== null ? bound.port : port;
-  logger.info({ url: `http://${host.includes(':') ? `[${host}]` : host}:${boundPort}/metrics` }, 'metrics served');
+  logger.info({ url: `http://${host.includes(':') ? `[${host}]` : host}:${boundPort}/metrics` }, 'serving metrics');
   return async () => {
     server.closeAllConnections();
     await new Promise((done) => server.close(done));

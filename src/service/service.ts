@@ -270,7 +270,7 @@ async function listen(app: App, { server }: Config): Promise<string> {
 }
 
 function logWarnings({ warnings }: Config, logger: Logger): void {
-  for (const warning of warnings) logger.warn({ warning }, 'configuration warning');
+  for (const warning of warnings) logger.warn({ warning }, 'probable mistake in the configuration');
 }
 
 /** Applies the configuration file again. If it has errors, logs them and keeps the current configuration. */

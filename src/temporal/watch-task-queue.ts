@@ -48,10 +48,13 @@ export function watchTaskQueue({ read, logger, intervalMs = 10_000 }: TaskQueueW
         { queue: memoryQueue, tasks: late.tasks, seconds: Math.round(late.ageMs / 1_000) },
         'Temporal tasks waiting for a worker',
       );
-    if (!late && isLate) logger.info({ queue: memoryQueue }, 'Temporal tasks no longer waiting');
+    if (!late && isLate) logger.info({ queue: memoryQueue }, 'Temporal workers have picked up the waiting tasks');
     isLate = late !== undefined;
     if (knowsFairness === false && unfairVersion !== serverVersion)
-      logger.warn({ version: serverVersion }, 'Temporal server too old for fairness; a project with many tasks will delay the others');
+      logger.warn(
+        { version: serverVersion },
+        'Temporal server does not support fairness, so a busy project can delay the others; upgrade it',
+      );
     unfairVersion = knowsFairness === false ? serverVersion : null;
   }
 }

@@ -101,7 +101,7 @@ describe('the first start', () => {
     };
     expect(await start(unpackHalf)).toEqual({
       databases: ['postgres', 'template0', 'template1'],
-      warnings: ['shipped empty database unusable; creating one'],
+      warnings: ['cannot use the empty database that ships with the gateway; creating a new one'],
     });
   });
 });

@@ -73,5 +73,5 @@ test('reloads all cached rows after the LISTEN connection was lost', async () =>
   onLost();
   isDown = true;
   expect(await cache.get('a')).toBe('one');
-  expect(logged).toEqual([['test_rows', 'cached row reload failed; serving the last known row']]);
+  expect(logged).toEqual([['test_rows', 'failed to reload a cached row; using the last known one']]);
 });

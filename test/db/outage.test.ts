@@ -40,11 +40,11 @@ test('keeps logging unrelated errors during a database outage', () => {
   const { outage, lines, quiet } = setUp();
   outage.failed(new Error('connect ECONNREFUSED'));
   quiet.error({ err: new Error('connect ECONNREFUSED') }, 'identity provider unavailable');
-  quiet.warn({}, 'quota statement stalled');
+  quiet.warn({}, 'quota query timed out');
   expect(lines.map(({ message }) => message)).toEqual([
     'database unavailable; retrying',
     'identity provider unavailable',
-    'quota statement stalled',
+    'quota query timed out',
   ]);
 });
 

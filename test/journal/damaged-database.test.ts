@@ -37,7 +37,7 @@ async function expectAllStoredAfterRepair(database: Database, expectedCode: stri
       await Promise.all(calls.map((call) => journal.settle(call)));
       await until(() => logger.lines.some(({ level }) => level === 'error'), 'the failure is logged');
       expect(logger.lines).toMatchObject([
-        { message: 'journal drain failed; records are kept on disk', fields: { err: { code: expectedCode } } },
+        { message: 'failed to copy the journal to the database; records are kept on disk', fields: { err: { code: expectedCode } } },
       ]);
       expect(drain.counts()).toMatchObject({ stored: 0, quarantined: 0, rejected: 0 });
       expect(drain.counts().backlogBytes).toBeGreaterThan(0);

@@ -318,8 +318,8 @@ describe('a failing disk', () => {
         const { parkedCalls, lostCalls } = journal.state();
         expect(lostCalls).toBeGreaterThan(0);
         expect(parkedCalls + lostCalls).toBe(12);
-        expect(logger.lines.filter(({ message }) => message.startsWith('settled call lost'))).toHaveLength(lostCalls);
-        expect(logger.lines.find(({ message }) => message.startsWith('settled call lost'))?.fields).toMatchObject({
+        expect(logger.lines.filter(({ message }) => message.startsWith('call record lost'))).toHaveLength(lostCalls);
+        expect(logger.lines.find(({ message }) => message.startsWith('call record lost'))?.fields).toMatchObject({
           call: texts[0]?.metadata.id,
           costNanos: 1_000,
         });

@@ -63,7 +63,7 @@ function asked({ vendor }: TestGateway): number {
 function found(gateway: TestGateway): object[] {
   return gateway.logs
     .map((line) => JSON.parse(line) as Record<string, unknown>)
-    .filter(({ msg, project }) => msg === 'content rule' && project === gateway.project)
+    .filter(({ msg, project }) => msg === 'content rule matched' && project === gateway.project)
     .map(({ class: ruleClass, place, action }) => ({ class: ruleClass, place, action }));
 }
 

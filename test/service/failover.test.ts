@@ -281,6 +281,6 @@ it('charges nothing for speech if the caller leaves before the vendor is connect
 
 function portOf(server: Server): number {
   const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('the server has no port');
+  if (address === null || typeof address === 'string') throw new Error('the server is not listening on a port');
   return address.port;
 }

@@ -150,7 +150,7 @@ tiers: { standard: [one/echo] }
     const [few, many] = [await logOutage(50), await logOutage(500)];
     for (const lines of [few, many])
       expect(lines.flatMap(({ level, msg }) => (level === 'info' ? [] : [msg]))).toEqual(['database unavailable; retrying']);
-    const recoveries = ['database recovered', 'journal drain recovered', 'quota store recovered'];
+    const recoveries = ['database recovered', 'copying the journal to the database again', 'quota store recovered'];
     expect(many.filter(({ level, msg }) => level === 'info' && !recoveries.includes(msg))).toEqual([]);
     expect(many.length).toBeLessThanOrEqual(1 + recoveries.length);
     // Ten of a hundred calls have an unknown key, and two read usage, which waits a second for the journal.

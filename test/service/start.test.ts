@@ -380,7 +380,7 @@ describePostgres('starting on a database server', () => {
       await proxy.connect();
       await eventually(async () => expect(await readinessOf(gateway)).toBe(200));
       await eventually(async () =>
-        expect(gateway.logs().map(({ msg }) => msg)).toEqual(expect.arrayContaining(['not ready', 'ready again'])),
+        expect(gateway.logs().map(({ msg }) => msg)).toEqual(expect.arrayContaining(['service is not ready', 'service is ready again'])),
       );
       expect((await gateway.admin('PUT', '/provision/teams/acme', {})).status).toBe(201);
       const { key } = await jsonOf<{ key: string }>(gateway.admin('POST', '/provision/teams/acme/keys', { name: 'test' }));

@@ -190,7 +190,7 @@ export function createModelLeaseStore(
       if (grant !== undefined) return grant;
       await request(() => store.createCounter(wanted.counter));
       const second = await request(() => store.acquire(wanted));
-      if (second === undefined) throw new Error('a counter that was just created does not exist');
+      if (second === undefined) throw new Error('the counter that was just inserted cannot be found');
       return second;
     },
     release: (lease, amount) => request(() => store.release(lease, amount)),

@@ -135,7 +135,7 @@ describe('monitoring of the Temporal task queue', () => {
     const { lines, current } = await linesAfter(fair, early, late, late, new Error('unavailable'), late, fair);
     expect(lines).toEqual([
       ['warn', 'Temporal tasks waiting for a worker', { queue: 'memory', tasks: 900, seconds: 61 }],
-      ['info', 'Temporal tasks no longer waiting', { queue: 'memory' }],
+      ['info', 'Temporal workers have picked up the waiting tasks', { queue: 'memory' }],
     ]);
     expect(current).toBe(fair);
   });
@@ -147,7 +147,7 @@ describe('monitoring of the Temporal task queue', () => {
 
   test("logs only once that a Temporal server doesn't support fairness", async () => {
     expect((await linesAfter(old, old, fair)).lines).toEqual([
-      ['warn', 'Temporal server too old for fairness; a project with many tasks will delay the others', { version: '1.27.2' }],
+      ['warn', 'Temporal server does not support fairness, so a busy project can delay the others; upgrade it', { version: '1.27.2' }],
     ]);
   });
 });

@@ -27,8 +27,8 @@ export function createHealthRoutes({ getNotReadyReasons, getDegradations, logger
     async readyz(_request: Request, response: Response): Promise<void> {
       const reasons = await getNotReadyReasons();
       const isReady = reasons.length === 0;
-      if (wasReady && !isReady) logger.warn({ reason: reasons.join('; ') }, 'not ready');
-      if (!wasReady && isReady) logger.info({}, 'ready again');
+      if (wasReady && !isReady) logger.warn({ reason: reasons.join('; ') }, 'service is not ready');
+      if (!wasReady && isReady) logger.info({}, 'service is ready again');
       wasReady = isReady;
       const [status, state] = isReady ? ([200, 'ready'] as const) : ([503, 'not_ready'] as const);
       sendJson(response, status, { status: state, reasons, degraded: getDegradations() });

@@ -201,7 +201,7 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
           ],
         );
         if (kind === 'unusable' && unusable === maxUnusableResponses) {
-          logger.error({ batch: batchId, project: row.project, code }, 'learning batch failing');
+          logger.error({ batch: batchId, project: row.project, code }, 'learning batch keeps failing; retrying at most once a day');
           // A failing batch doesn't hold up the next one, which may be able to start now.
           await triggerLearning(tx, projectId);
         }
@@ -260,7 +260,10 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
         if (closed.length > 0) await triggerLearning(tx, batch.projectId);
         const { groups, parked, code } = summary;
         if (closed.length > 0 && parked > 0)
-          logger.error({ batch: batchId, project: batch.project, groups, parked, code }, 'learning batch parked');
+          logger.error(
+            { batch: batchId, project: batch.project, groups, parked, code },
+            'learning batch failed; replay it when the cause is fixed',
+          );
         return { finished: true, batch: summary };
       }),
   };

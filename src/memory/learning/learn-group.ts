@@ -152,7 +152,7 @@ const memoryOff: GroupFailure = {
 const noRoute: GroupFailure = {
   kind: 'blocked',
   code: 'no_route',
-  message: 'no memory tier has a model: set memory-extract or trivial',
+  message: 'no model is configured for learning: add one to the tier memory-extract or trivial',
 };
 const unusableResponse: GroupFailure = {
   kind: 'unusable',

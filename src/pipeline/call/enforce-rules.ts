@@ -53,15 +53,15 @@ export function createRuleEnforcer({ logger, recordRuleHit }: RuleEnforcerDeps) 
       throw error;
     });
     if (verdict instanceof GatewayError) {
-      logger.warn({ ...logFields, code: verdict.code }, 'content rules not evaluated');
+      logger.warn({ ...logFields, code: verdict.code }, 'failed to evaluate content rules');
       // Rules that only observe never stop a call.
       return rules.blocks ? verdict : null;
     }
     const { blockedBy, observed, matched, unfinished } = verdict;
     if (matched.length > 0) recordRuleHit?.({ projectId: call.caller.projectId, callId: call.id, rules: matched });
-    for (const observedClass of observed) logger.info({ ...logFields, class: observedClass, action: 'observe' }, 'content rule');
+    for (const observedClass of observed) logger.info({ ...logFields, class: observedClass, action: 'observe' }, 'content rule matched');
     if (blockedBy !== null) {
-      logger.info({ ...logFields, class: blockedBy, action: 'block' }, 'content rule');
+      logger.info({ ...logFields, class: blockedBy, action: 'block' }, 'content rule matched');
       return gatewayError('guardrail_blocked', {
         message: `a content rule blocked the call: ${blockedBy} in ${place}`,
         ...refusedBy('content_rule', blockedBy, place),
@@ -71,10 +71,10 @@ export function createRuleEnforcer({ logger, recordRuleHit }: RuleEnforcerDeps) 
     const { class: slowest, reason, cause } = unfinished;
     logger.warn(
       { ...logFields, class: slowest, reason, ...(cause !== undefined && { err: cause }) },
-      'content rules not evaluated completely',
+      'failed to evaluate some content rules',
     );
     if (!rules.blocks) return null;
-    const message = `the content rules cannot check the call: ${unfinished.class} in ${place} ${unfinished.reason}. Shorten the text or simplify the rules`;
+    const message = `the content rules could not check the call: the rule ${unfinished.class} for ${place} ${unfinished.reason}. Shorten the text or simplify the rules`;
     return gatewayError('guardrail_blocked', { message, ...refusedBy('content_rule_unfinished', slowest, place) });
   }
 
@@ -84,7 +84,7 @@ export function createRuleEnforcer({ logger, recordRuleHit }: RuleEnforcerDeps) 
    */
   async function checkTexts(call: CheckedCall, rules: PlaceRules, texts: readonly string[], signal?: AbortSignal): Promise<void> {
     const error = await evaluate(call, rules, 'input', texts, signal).catch((cause: unknown) => {
-      throw signal?.aborted ? new VendorError('aborted', 'the check of the content rules was cancelled', { cause, isUnsent: true }) : cause;
+      throw signal?.aborted ? new VendorError('aborted', 'the content rule check was cancelled', { cause, isUnsent: true }) : cause;
     });
     if (error) throw error;
   }
@@ -117,7 +117,9 @@ export function createRuleEnforcer({ logger, recordRuleHit }: RuleEnforcerDeps) 
       if (!rules.blocks) {
         // Check the text in the background, because rules that only observe shouldn't hold up the stream.
         const onEnd = (texts: readonly string[]): void => {
-          evaluate(call, rules, 'output', texts).catch((err: unknown) => logger.error({ call: call.id, err }, 'content rule failed'));
+          evaluate(call, rules, 'output', texts).catch((err: unknown) =>
+            logger.error({ call: call.id, err }, 'failed to evaluate content rules'),
+          );
         };
         return { response: { ...response, chunks: () => tapStream(call.route, response.chunks(), onEnd) }, error: null };
       }
@@ -187,7 +189,7 @@ async function bufferStream(route: Call['route'], chunks: ChunkReader): Promise<
         buffered.push(step);
         bufferedBytes += step.bytes.length;
         if (bufferedBytes > maxBufferedBytes)
-          end = { kind: 'broken', message: 'the response is too large to be checked', errorForwarded: false };
+          end = { kind: 'broken', message: 'the response is too large to be checked against the content rules', errorForwarded: false };
       }
     }
   } catch (error) {

@@ -42,7 +42,7 @@ export function createSchedules({ writeOnlyClient, filterAttributes }: ScheduleC
       } catch (error) {
         // A timeout of a schedule request isn't an outage, because the server may still answer other requests.
         if (isUnavailable(error) && !signal.aborted) throw error;
-        if (!isLogged) logger.warn({ err: error, schedule: scheduleId }, 'schedule rejected; retrying');
+        if (!isLogged) logger.warn({ err: error, schedule: scheduleId }, 'Temporal rejected a schedule; retrying');
         isLogged = true;
         attributeCount = Number.POSITIVE_INFINITY;
         return false;

@@ -180,7 +180,7 @@ async function launch(options: DevServerOptions, namespace: string, ports: Ports
   await writeRecord(dataDir, record);
   try {
     if (await waitUntilReady(options, record, readyTimeoutMs)) return { record, wasStopped };
-    throw new Error(`the Temporal dev server did not come up: ${await lastLogLine(dataDir)}`);
+    throw new Error(`the Temporal dev server did not start in time: ${await lastLogLine(dataDir)}`);
   } catch (error) {
     await terminateProcess(identity, stopGraceMs);
     throw error;

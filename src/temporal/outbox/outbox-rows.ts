@@ -135,7 +135,7 @@ function toSpan({ workflow, workflowId, attempts }: OutboxRow) {
 function logRejection(logger: Logger, { id, workflow, workflowId, projectSlug, attempts }: OutboxRow, error: unknown): void {
   if (attempts > 1 && attempts <= hourlyAfterAttempts) return;
   const project = projectSlug === null ? {} : { project: projectSlug };
-  logger.error({ err: error, row: id, workflow, workflowId, ...project, attempts }, 'workflow start rejected');
+  logger.error({ err: error, row: id, workflow, workflowId, ...project, attempts }, 'Temporal rejected the start of a workflow; retrying');
 }
 
 /**

@@ -78,7 +78,7 @@ function encrypt(payload: Payload, key: Uint8Array, keyId: string): Payload {
 
 function decrypt({ data }: Payload, key: Uint8Array): Payload {
   const ciphertext = Buffer.from(data ?? []);
-  if (ciphertext.length < nonceBytes + tagBytes) throw new Error('encrypted payload: truncated');
+  if (ciphertext.length < nonceBytes + tagBytes) throw new Error('the encrypted payload is truncated');
   const decryptor = createDecipheriv(cipherName, key, ciphertext.subarray(0, nonceBytes), { authTagLength: tagBytes });
   decryptor.setAuthTag(ciphertext.subarray(-tagBytes));
   return parsePayload(Buffer.concat([decryptor.update(ciphertext.subarray(nonceBytes, -tagBytes)), decryptor.final()]));
@@ -91,7 +91,7 @@ function serializePayload({ metadata, data }: Payload): Buffer {
 
 function parsePayload(bytes: Buffer): Payload {
   const serialized = parseJson(bytes.toString());
-  if (!isObject(serialized)) throw new Error('encrypted payload: does not contain a payload');
+  if (!isObject(serialized)) throw new Error('the decrypted data is not a payload');
   const metadata = Object.entries(asObject(serialized['metadata'])).map(([name, value]) => [name, Buffer.from(String(value), 'base64')]);
   const data = serialized['data'];
   return { metadata: Object.fromEntries(metadata), ...(typeof data === 'string' && { data: Buffer.from(data, 'base64') }) };

@@ -97,7 +97,7 @@ export function createActiveModels<Row extends ModelRow>(options: ActiveModelsOp
     },
     intervalMs: null,
     backoff: { initialMs: retryIntervalMs, maxMs: retryIntervalMs },
-    onFailure: (err) => logger.warn({ err }, 'model sync failed; retrying'),
+    onFailure: (err) => logger.warn({ err }, 'failed to sync the model catalog; retrying'),
   });
 
   const onImport = (): void => {

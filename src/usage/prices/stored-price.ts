@@ -91,6 +91,6 @@ function mapValues<Value, Result>(record: Readonly<Record<string, Value>>, map: 
 }
 
 function parseNanos(value: unknown): bigint {
-  if (typeof value !== 'string' || !/^\d+$/.test(value)) throw new TypeError('a stored price is not a whole number of nano-dollars');
+  if (typeof value !== 'string' || !/^\d+$/.test(value)) throw new TypeError('a stored price must be a whole number of nano-dollars');
   return BigInt(value);
 }

@@ -59,7 +59,7 @@ export function createIdentities({ clock, logger }: IdentitiesDeps) {
         if (next === reported) return;
         reported = next;
         const line = { ...fields(), problem, failures };
-        if (isValid) logger.warn(line, 'cloud identity not refreshed, retrying');
+        if (isValid) logger.warn(line, 'failed to refresh the cloud identity; retrying');
         else logger.warn(line, 'cloud identity has no valid credential; calls fail over');
       },
       onRecovered() {

@@ -84,7 +84,11 @@ describeDatabases('the learning lag', (database) => {
     learning.hasRoute = false;
     learning.respond = () => ({
       kind: 'failure',
-      failure: { kind: 'blocked', code: 'no_route', message: 'no memory tier has a model: set memory-extract or trivial' },
+      failure: {
+        kind: 'blocked',
+        code: 'no_route',
+        message: 'no model is configured for learning: add one to the tier memory-extract or trivial',
+      },
     });
     await learning.runBatches(projectId);
     await ageBatches(projectId, 900);

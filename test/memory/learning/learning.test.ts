@@ -175,7 +175,7 @@ describeDatabases('learning', (database) => {
     expect(learner.lines).toEqual([
       {
         level: 'error',
-        message: 'learning batch failing',
+        message: 'learning batch keeps failing; retrying at most once a day',
         fields: { batch: failing?.id, project: project?.slug, code: 'unusable_answer' },
       },
     ]);

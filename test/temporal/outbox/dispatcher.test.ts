@@ -272,7 +272,10 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
       rejections.push(...lines.filter(({ level }) => level === 'error'));
     }
     expect(temporal.ids()).toEqual(['conversation/a/1']);
-    const rejection = { message: 'workflow start rejected', fields: { workflowId: 'bad', err: { message: 'there is no such workflow' } } };
+    const rejection = {
+      message: 'Temporal rejected the start of a workflow; retrying',
+      fields: { workflowId: 'bad', err: { message: 'there is no such workflow' } },
+    };
     expect(rejections).toMatchObject([rejection, { ...rejection, fields: { attempts: 12 } }]);
   });
 

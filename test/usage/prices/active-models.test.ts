@@ -161,7 +161,7 @@ describeDatabases('the models and prices that are in effect', (database) => {
     };
     const models = await begin({ 'a/file': row('file', 1) }, undefined, failing);
     expect(pricesOf(models.models())).toEqual({ 'a/file': '1 file' });
-    expect(warnings).toContain('model sync failed; retrying');
+    expect(warnings).toContain('failed to sync the model catalog; retrying');
     isDown = false;
     await eventually(async () => expect(pricesOf(models.models())).toEqual({ 'a/file': '1 file', 'a/x': '2 import' }));
   });

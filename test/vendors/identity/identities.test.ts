@@ -98,7 +98,10 @@ test('logs only once that an identity fails, without secrets', () =>
     await until('a third line', () => logs.length === 3);
     const fields = { providers: ['one'], identity: 'aws' };
     expect(logs).toMatchObject([
-      { fields: { ...fields, problem: 'Throttling: Rate exceeded for [token]' }, message: 'cloud identity not refreshed, retrying' },
+      {
+        fields: { ...fields, problem: 'Throttling: Rate exceeded for [token]' },
+        message: 'failed to refresh the cloud identity; retrying',
+      },
       { fields, message: 'cloud identity has no valid credential; calls fail over' },
       { fields, message: 'cloud identity refresh recovered' },
     ]);
