@@ -61,7 +61,8 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
         await runClusterWorker(rest);
         return 0;
       case 'embedder':
-        if (!process.connected) throw new StartError('gateway embedder is an internal command; start, serve and worker run it');
+        if (!process.connected)
+          throw new StartError('do not run gateway embedder yourself: gateway start, serve and worker run it when they need it');
         await (await import('./embedder/process.ts')).runEmbedderProcess();
         return process.exit(0);
       case 'migrate':

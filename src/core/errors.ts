@@ -50,7 +50,7 @@ const specs = {
   budget_unavailable: { status: 503, message: 'calls cannot be recorded at the moment', retryAfterSeconds: 5 },
   guardrail_blocked: { status: 403, message: 'a content rule blocked the request' },
   bad_request: { status: 400, message: 'the request is not valid' },
-  forbidden: { status: 403, message: 'a virtual key may not do this' },
+  forbidden: { status: 403, message: 'virtual keys are not allowed to do this' },
   not_found: { status: 404, message: 'not found' },
   memory_off: { status: 409, message: 'memory is off for this project; turn it on in the memory settings' },
   query_failed: { status: 500, message: 'the database query failed' },

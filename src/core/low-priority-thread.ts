@@ -125,7 +125,7 @@ function createThread(nice: number) {
       else settle(({ resolve }) => resolve(reply.result));
     });
     started.on('error', fail);
-    started.on('exit', (code) => fail(new Error(`the thread ended with code ${code}`)));
+    started.on('exit', (code) => fail(new Error(`the worker thread exited with code ${code}`)));
     return started;
   };
 

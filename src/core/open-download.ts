@@ -37,6 +37,6 @@ async function fetchRedirected(address: URL, signal: AbortSignal, redirectsLeft:
   await response.body?.cancel();
   const next = new URL(location, address);
   if (redirectsLeft === 0 || (next.protocol !== 'https:' && next.origin !== address.origin))
-    throw new Error('too many redirects, or one to an insecure address');
+    throw new Error('the download was redirected too often, or to an insecure address');
   return fetchRedirected(next, signal, redirectsLeft - 1);
 }

@@ -4,6 +4,6 @@
  */
 import { z } from 'zod';
 
-export const tagName = z.string().regex(/^[A-Za-z0-9._-]{1,63}$/, 'a tag consists of 1 to 63 letters, digits, ".", "_" and "-"');
+export const tagName = z.string().regex(/^[A-Za-z0-9._-]{1,63}$/, 'a tag must consist of 1 to 63 letters, digits, ".", "_" and "-"');
 
 export const requiredTags = z.array(tagName).max(16);

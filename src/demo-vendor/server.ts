@@ -167,6 +167,6 @@ function decodePathParam(text: string): string {
 }
 
 function toOrigin(address: AddressInfo | string | null): string {
-  if (address === null || typeof address === 'string') throw new Error('The demo vendor has no port.');
+  if (address === null || typeof address === 'string') throw new Error('The demo vendor is not listening on a port.');
   return `http://${address.family === 'IPv6' ? `[${address.address}]` : address.address}:${address.port}`;
 }

@@ -27,7 +27,11 @@ export async function provideFiles({ models, folder, cacheDir, ...shared }: Inst
   const folders = folder === null ? [cacheDir] : [folder, cacheDir];
   const found = toComplete(await findFiles(models, folders));
   if (found) return found;
-  if (folder !== null) logger.warn({ settings: ['GATEWAY_LOCAL_EMBEDDER_DIR'] }, 'local embedder files missing or modified');
+  if (folder !== null)
+    logger.warn(
+      { settings: ['GATEWAY_LOCAL_EMBEDDER_DIR'] },
+      'files in GATEWAY_LOCAL_EMBEDDER_DIR are missing or modified; fetching them into the cache directory',
+    );
   const onWait = (): void => logger.info({}, 'waiting for another process to fetch the embedding model');
   const lock = await waitForFileLock(join(cacheDir, 'embedder.lock'), { onWait, signal });
   const temporary = join(cacheDir, `${temporaryPrefix}${process.pid}`);

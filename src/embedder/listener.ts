@@ -50,7 +50,7 @@ export async function openListener() {
   server.listen({ host: '127.0.0.1', port: 0 });
   await once(server, 'listening');
   const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('the server has no port');
+  if (address === null || typeof address === 'string') throw new Error('the server is not listening on a port');
   return {
     port: address.port,
     /** Passes all further connections to the embedder process. If it's null, connections are refused. */

@@ -43,8 +43,8 @@ const storedRule = z.strictObject({
 const rule = storedRule.superRefine((input, context) => {
   const reject = (message: string): void => context.addIssue({ code: 'custom', path: ['expression'], message });
   if (input.class !== 'expression') {
-    if (input.expression !== undefined) reject('is only for the class expression');
-  } else if (input.expression === undefined) reject('is required for the class expression');
+    if (input.expression !== undefined) reject('is only allowed if class is expression');
+  } else if (input.expression === undefined) reject('is required if class is expression');
   else {
     const problem = findProblem(input.expression);
     if (problem !== null) reject(problem);

@@ -71,7 +71,7 @@ async function close(server: NetServer): Promise<void> {
 
 function portOf(server: NetServer): number {
   const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('the server has no port');
+  if (address === null || typeof address === 'string') throw new Error('the server is not listening on a port');
   return address.port;
 }
 

@@ -19,7 +19,7 @@ export async function verifyToken(
   token: string,
   source: TokenSource | null,
 ): Promise<Access> {
-  if (token.startsWith('sk-gw-')) throw invalidToken('a virtual key is not a sign-in: use a personal token');
+  if (token.startsWith('sk-gw-')) throw invalidToken('virtual keys are not accepted here; use a personal token');
   if (token.startsWith('gwp_')) {
     const access = await findPersonalToken(token);
     if (access === null) throw invalidToken('the personal token is invalid, revoked or expired');

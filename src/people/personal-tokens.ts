@@ -29,7 +29,7 @@ const inputSchema = z.strictObject({
     .min(1, 'must not be empty')
     .max(100)
     .refine((name) => !/[\p{Cc}\p{Cs}]/u.test(name), 'must not contain control characters'),
-  scopes: z.array(z.enum(scopes)).min(1, 'choose at least one'),
+  scopes: z.array(z.enum(scopes)).min(1, 'choose at least one scope'),
   days: z.int().min(1).max(maxTokenDays),
 });
 

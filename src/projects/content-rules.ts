@@ -82,5 +82,5 @@ function findRule(rules: readonly ContentRule[], ruleId: string): { readonly rul
 
 function assertOnly(rule: ContentRule, others: readonly ContentRule[]): void {
   if (others.some((other) => ruleIdOf(other) === ruleIdOf(rule)))
-    throw gatewayError('conflict', { message: 'there already is a rule that looks for the same in the same place; edit that one' });
+    throw gatewayError('conflict', { message: 'a rule for this class (or expression) and place already exists; change that rule instead' });
 }

@@ -16,7 +16,7 @@ const tierName = z
     error: ({ input }) =>
       input === 'auto'
         ? '"auto" is reserved: it lets the gateway choose a tier'
-        : 'a tier name consists of letters, digits, ".", "_" and "-"',
+        : 'a tier name may only contain letters, digits, ".", "_" and "-"',
   });
 
 const tiers = z.record(tierName, z.array(modelId).max(100)).describe('chains of models by tier; the name `auto` is reserved');

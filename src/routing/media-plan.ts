@@ -87,7 +87,7 @@ function pickCandidate(open: readonly MediaCandidate[], request: MediaPlanReques
   const isHealthy = (candidate: MediaCandidate): boolean =>
     candidates.length === 1 || !breakers || breakers.tryAcquire(caller.projectId, connectionKey(candidate));
   const chosen = candidates.find(isHealthy) ?? candidates[0];
-  if (!chosen) throw new Error('no model is left for this media call');
+  if (!chosen) throw new Error('the plan of this media call has no candidates');
   return chosen;
 }
 
@@ -128,8 +128,7 @@ function resolve(request: MediaPlanRequest, { serving, providers }: MediaProvide
     const message = `unknown ${mediaLabels[route]} provider '${provider.slice(0, maxNameLength)}'`;
     throw noRoute(message, `no provider of ${quoteName(requested)} serves this route for the project`, refusalOf('unknown_provider'));
   }
-  if (!hasModelForm(requested))
-    throw noRoute(undefined, `${quoteName(requested)} is neither <provider>/<model> nor a name without a slash`);
+  if (!hasModelForm(requested)) throw noRoute(undefined, `${quoteName(requested)} must be <provider>/<model>, or a name without a slash`);
   if (provider !== undefined) return { requested, ids: [requested] };
   // Fall back to the first allowed provider if the project may not use the default one.
   const [first = ''] = providers;

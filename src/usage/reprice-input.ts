@@ -52,7 +52,7 @@ export function parseRepriceInput(body: unknown) {
   if (window.from >= window.to) throw gatewayError('bad_request', { issues: [{ path: 'to', message: 'must be after from' }] });
   if (prices === 'now' && project !== null) {
     throw gatewayError('bad_request', {
-      issues: [{ path: 'project', message: 'not allowed with prices "now", which apply to every project' }],
+      issues: [{ path: 'project', message: 'must be left out if prices is "now", because current prices apply to every project' }],
     });
   }
   return { ...window, project, models, prices };

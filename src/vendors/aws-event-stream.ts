@@ -53,7 +53,7 @@ export function decodeAwsEventStream(body: ResponseBody): ResponseBody {
       if (text.length > 0) return text;
       if (failure) throw failure;
     }
-    if (body.isEnded() && rest.length > 0) throw new VendorError('broken', 'the event stream ended within an event');
+    if (body.isEnded() && rest.length > 0) throw new VendorError('broken', 'the event stream ended in the middle of an event');
     return null;
   };
 
@@ -63,7 +63,7 @@ export function decodeAwsEventStream(body: ResponseBody): ResponseBody {
     isEnded: () => failure === null && rest.length === 0 && body.isEnded(),
     arrival: () => (failure ? Promise.resolve() : body.arrival()),
     async readAll() {
-      throw new Error('an event stream has to be read in parts');
+      throw new Error('readAll does not support event streams; read them with take');
     },
     takeComplete: () => null,
   };

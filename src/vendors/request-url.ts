@@ -33,6 +33,6 @@ export function requestUrl(provider: AddressedProvider, target: RequestTarget): 
  */
 function encodeSegment(model: string): string {
   // URL parsers remove a segment of dots, even if it's encoded.
-  if (/^\.{1,2}$/.test(model)) throw new VendorError('status', 'no model has this name', { status: 404 });
+  if (/^\.{1,2}$/.test(model)) throw new VendorError('status', 'a model cannot be named "." or ".."', { status: 404 });
   return encodeURIComponent(model).replace(/%(?:3A|40|24|26|2B|2C|3D)/g, decodeURIComponent);
 }

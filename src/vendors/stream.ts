@@ -126,7 +126,7 @@ export function relayEvents(body: ResponseBody, reader: StreamReader, secrets: r
     else if (kind === 'error') {
       error = event;
       breakOff(stripSecrets(reader.problem()?.message ?? 'the vendor reported an error', secrets), { errorForwarded: hasStarted });
-    } else if (!isReadable && !hasStarted) breakOff('the stream does not use this dialect');
+    } else if (!isReadable && !hasStarted) breakOff("the stream is not in the format of the provider's dialect");
   };
 
   /**

@@ -57,7 +57,7 @@ export function createVideoVendor({ httpClient, now }: VideoVendorDeps) {
       const name = asString((await readJsonObject(response, maxResponseBytes)).name);
       // Without a name that can be polled, the caller would never get the video, so fail now.
       if (name === null || !isOperationName(name))
-        throw new VendorError('unreadable', 'the response names no operation', { status: response.status });
+        throw new VendorError('unreadable', 'the response does not contain a valid operation name', { status: response.status });
       return name;
     },
 

@@ -45,7 +45,7 @@ test('only the job that throws or crashes the worker thread fails', async () => 
   ]);
   expect(before).toMatchObject({ value: { text: 'before' } });
   expect(thrown).toMatchObject({ reason: { message: 'no such text' } });
-  expect(broken).toMatchObject({ reason: { message: 'the thread ended with code 1' } });
+  expect(broken).toMatchObject({ reason: { message: 'the worker thread exited with code 1' } });
   expect(after).toMatchObject({ value: { text: 'after' } });
 });
 

@@ -166,7 +166,7 @@ test.each<[string, unknown, RegExp[]]>([
     [/rules\.0\.class/, /rules\.1\.place/, /rules\.1\.action/],
   ],
   ['a missing expression', { rules: [{ ...rule, class: 'expression' }] }, [/rules\.0\.expression: is required/]],
-  ['an expression for another class', { rules: [{ ...rule, expression: 'a' }] }, [/rules\.0\.expression: is only for/]],
+  ['an expression for another class', { rules: [{ ...rule, expression: 'a' }] }, [/rules\.0\.expression: is only allowed if class/]],
   [
     'an invalid expression',
     { rules: [{ ...rule, class: 'expression', expression: '(' }] },

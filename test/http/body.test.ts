@@ -15,7 +15,7 @@ async function abandoned(head: string, use: (request: IncomingMessage) => Promis
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const address: AddressInfo | string | null = server.address();
-  if (address === null || typeof address === 'string') throw new Error('the server has no port');
+  if (address === null || typeof address === 'string') throw new Error('the server is not listening on a port');
   const caller = connect(address.port, '127.0.0.1');
   const request = await new Promise<IncomingMessage>((resolve) => {
     server.once('request', resolve);

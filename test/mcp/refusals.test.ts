@@ -68,7 +68,7 @@ test('returns 401 for a missing, malformed or unknown token', async () => {
   expectChallenge(await send(null, { headers: { authorization: 'Basic dXNlcjpwYXNz' } }), /Bearer TOKEN/);
   expectChallenge(await send('unknown'), /not a personal token/);
   expectChallenge(await send(`gwp_0123456789ab_${'A'.repeat(43)}`), /invalid, revoked or expired/);
-  expectChallenge(await send(shared().key), /a virtual key is not a sign-in/);
+  expectChallenge(await send(shared().key), /virtual keys are not accepted here/);
 });
 
 test('returns 401 for an expired or revoked token', async () => {

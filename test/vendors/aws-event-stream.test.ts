@@ -109,7 +109,10 @@ describe('a damaged AWS event stream', () => {
   });
 
   test('breaks off an AWS event stream if its end is missing', () => {
-    expect(read([first, second.subarray(0, -1)])).toMatchObject({ text: before, error: 'the event stream ended within an event' });
+    expect(read([first, second.subarray(0, -1)])).toMatchObject({
+      text: before,
+      error: 'the event stream ended in the middle of an event',
+    });
   });
 
   test('breaks off an AWS event stream at a frame that is too large', () => {

@@ -74,6 +74,6 @@ export async function closedPort(): Promise<number> {
 }
 
 function portOf(address: AddressInfo | string | null): number {
-  if (address === null || typeof address === 'string') throw new Error('the server has no port');
+  if (address === null || typeof address === 'string') throw new Error('the server is not listening on a port');
   return address.port;
 }

@@ -59,8 +59,7 @@ export function createAccountRoutes({ people }: { readonly people: People }): re
         : 'you sign in with links until a deployment admin confirms your address';
       throw gatewayError('forbidden', { message });
     }
-    if (form.get('password') !== form.get('repeated'))
-      throw gatewayError('bad_request', { message: 'the two new passwords are different' });
+    if (form.get('password') !== form.get('repeated')) throw gatewayError('bad_request', { message: 'the new passwords do not match' });
     const revokeTokens = form.has('revoke_tokens');
     await accounts.setPassword(id, form.get('password') ?? '', { sessionId: session.id, revokeTokens });
     const ended = revokeTokens ? 'your other sessions were signed out and your tokens were revoked' : 'your other sessions were signed out';

@@ -76,7 +76,7 @@ function readView({ url, project, zone, now, signal }: ConsoleContext) {
   const text = (name: string): string | null => {
     const value = url.searchParams.get(name)?.trim() || null;
     if (value !== null && (value.length > 256 || /[\0\p{Cs}]/u.test(value)))
-      throw gatewayError('bad_request', { message: `${name}: is too long, or is not text` });
+      throw gatewayError('bad_request', { message: `${name}: must be text of at most 256 characters` });
     return value;
   };
   const given = text('reason');

@@ -14,7 +14,8 @@ export const messagesPerPage = 25;
  */
 export function parsePageId({ url }: Pick<ConsoleContext, 'url'>): string | null {
   const id = url.searchParams.get(pageParameter) || null;
-  if (id !== null && !isUuid(id)) throw gatewayError('bad_request', { message: `${pageParameter}: must be an id of this list` });
+  if (id !== null && !isUuid(id))
+    throw gatewayError('bad_request', { message: `${pageParameter}: must be the id of an entry in this list` });
   return id;
 }
 

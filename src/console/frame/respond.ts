@@ -112,7 +112,7 @@ export function createResponder({ navigation, projectsOf, logger }: ResponderDep
       if (status >= 500)
         logger.error(
           { err: error instanceof GatewayError ? (error.cause ?? error) : error, path: loggedPath(visit) },
-          'console: request failed',
+          'console request failed',
         );
       if (response.headersSent || response.destroyed) {
         response.destroy();

@@ -88,7 +88,9 @@ ${memberTable(context, await members.list(context.project.id))}${context.role ==
     post('/members/:person/sign-in-link', { access: 'owner', action: 'person.sign_in_link', invalidForm: showErrors }, async (context) => {
       const member = await requireMember(context, personIdOf(context));
       if (member.isConfirmed)
-        throw gatewayError('conflict', { message: 'ask a deployment admin to create a sign-in link for this person' });
+        throw gatewayError('conflict', {
+          message: 'this account is confirmed, so only a deployment admin can create a sign-in link for it',
+        });
       const page = await issueLink(context, { ...member, id: member.personId });
       return { kind: 'page', page, audit: { person_id: member.personId } };
     }),

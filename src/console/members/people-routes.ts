@@ -50,7 +50,8 @@ export function createPeopleRoutes({
   ) => {
     const personId = personIdOf(context);
     // Admins can't change their own account, because the last one could lock everybody out.
-    if (personId === context.session.person.id) throw gatewayError('conflict', { message: 'another admin must change this for you' });
+    if (personId === context.session.person.id)
+      throw gatewayError('conflict', { message: 'you cannot change this for your own account; ask another admin' });
     const before = await accounts.get(personId);
     const { name } = await accounts.change(personId, input);
     const old = { admin: before.isAdmin, disabled: before.disabledAt !== null };

@@ -108,7 +108,7 @@ function parseEntered(text: string, what: string): unknown {
   } catch (cause) {
     throw gatewayError('bad_request', { message: `${what} must be JSON: ${cause instanceof Error ? cause.message : ''}`, cause });
   }
-  if (isNestedDeeper(value)) throw invalid(`${what} must not be nested that deeply`);
+  if (isNestedDeeper(value)) throw invalid(`${what} must not be nested so deeply`);
   return value;
 }
 

@@ -19,6 +19,6 @@ export function parseSenders(text: string): string[] {
 function parsePlain(text: string): string {
   const name = text.trim();
   if (name.startsWith('"'))
-    throw gatewayError('bad_request', { issues: [{ path: 'only_senders', message: 'a quotation mark is not closed' }] });
+    throw gatewayError('bad_request', { issues: [{ path: 'only_senders', message: 'a closing quotation mark is missing' }] });
   return name;
 }

@@ -23,7 +23,7 @@ export function readPacked(file: Buffer) {
   // This is the number of token types. We don't need it, because we only use the first type.
   read.uint32();
   const epsilon = read.float();
-  if (read.uint32() !== blockSize) throw new Error('the packed model has another block size');
+  if (read.uint32() !== blockSize) throw new Error('the packed model has an unsupported block size');
   const from = read.at();
   skipPieces(read);
   const pieces = file.subarray(from, read.at());

@@ -94,7 +94,7 @@ export function createMemoryRoutes(deps: MemoryRouteDeps) {
     correctItem: route(async (caller, request) => {
       const id = parseId(request);
       const { text, pinned } = await parseBody(correctionBody, request, caller);
-      if (pinned) throw gatewayError('forbidden', { message: 'a virtual key may not pin a memory' });
+      if (pinned) throw gatewayError('forbidden', { message: 'virtual keys are not allowed to pin memories' });
       return toItemJson(await deps.correctItem(caller, id, text));
     }),
     removeItem: route(async (caller, request) => toRemovalJson(await deps.removeItem(caller, parseId(request)))),

@@ -79,6 +79,6 @@ function selectPage(rows: readonly ModelRow[], query: Request['query']): { page:
 
 function positionOf(rows: readonly ModelRow[], name: string, id: unknown): number {
   const position = rows.findIndex((row) => row.id === id);
-  if (position < 0) throw gatewayError('bad_request', { message: `${name}: is not in this list of models` });
+  if (position < 0) throw gatewayError('bad_request', { message: `${name}: no model in this list has this id` });
   return position;
 }

@@ -82,6 +82,6 @@ export function defineTool<Input extends z.ZodObject>(tool: Tool<Input>): AnyToo
  */
 function publicMessage(error: unknown, tool: string, logger: Logger): string {
   const isPublic = error instanceof GatewayError;
-  if (!isPublic || error.status >= 500) logger.error({ err: (isPublic && error.cause) || error, tool }, 'tool call failed');
+  if (!isPublic || error.status >= 500) logger.error({ err: (isPublic && error.cause) || error, tool }, 'MCP tool call failed');
   return isPublic ? error.message : 'internal error';
 }

@@ -249,22 +249,22 @@ async function lockLive(tx: Queries, projectId: string, id: string): Promise<Ite
 
 async function lockRemoved(tx: Queries, projectId: string, id: string): Promise<Item> {
   const row = await lockItem(tx, projectId, id, 'closed');
-  if (!row) throw gatewayError('not_found', { message: 'no such removed memory' });
+  if (!row) throw gatewayError('not_found', { message: 'no such memory, or it has not been removed' });
   if (row.supersededBy !== null)
     throw gatewayError('conflict', { message: 'this memory has been replaced by another one; see its history' });
   return row;
 }
 
 function requireLive(row: Item | undefined): Item {
-  if (!row) throw gatewayError('not_found', { message: 'no such live memory' });
+  if (!row) throw gatewayError('not_found', { message: 'no such memory, or it has been closed' });
   return row;
 }
 
 function assertPerson({ origin }: Writer, verb: 'pin' | 'unpin' | 'confirm' | 'restore'): void {
-  if (origin === 'agent') throw gatewayError('forbidden', { message: `a virtual key may not ${verb} a memory` });
+  if (origin === 'agent') throw gatewayError('forbidden', { message: `virtual keys are not allowed to ${verb} memories` });
 }
 
 function assertMayChange({ origin }: Item, writer: Writer): void {
   if (writer.origin === 'agent' && origin === 'person')
-    throw gatewayError('forbidden', { message: 'a person wrote this memory; a virtual key may not change it' });
+    throw gatewayError('forbidden', { message: 'virtual keys are not allowed to change this memory, because a person wrote it' });
 }

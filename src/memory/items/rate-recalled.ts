@@ -56,7 +56,7 @@ export function createRateRecalled({ database, clock }: { readonly database: Dat
 }
 
 function notRecalled(): Error {
-  return gatewayError('not_found', { message: 'no call of this project with this id recalled these memories, or they are no longer live' });
+  return gatewayError('not_found', { message: 'no call of this project with this id recalled these memories, or they have been closed' });
 }
 
 /** Locks live memories in `ids` that the call's end user is allowed to see. */

@@ -99,7 +99,7 @@ export async function* readElements(chunks: AsyncIterable<Uint8Array>): AsyncGen
     }
     if (isInside) hold(chunk.subarray(start), element);
   }
-  throw lineError(element, isInside ? 'the array does not end' : 'the file has no array');
+  throw lineError(element, isInside ? 'the array is not closed' : 'the file must contain an array');
 }
 
 const peekedBytes = 1_024;

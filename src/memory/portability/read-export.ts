@@ -43,7 +43,7 @@ async function* readRecords(entries: AsyncIterable<Entry>): AsyncGenerator<Expor
   let open: OpenConversation | null = null;
   let hasEnded = false;
   for await (const entry of entries) {
-    if (hasEnded) throw lineError(entry.line, 'follows the last line of the export');
+    if (hasEnded) throw lineError(entry.line, 'nothing may follow the last line of the export');
     const record = parseRecord(line, parseEntry(entry), entry);
     if (record.type === 'end') {
       checkCounts(record.records, counts, entry.line);

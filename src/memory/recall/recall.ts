@@ -67,7 +67,7 @@ export function createRecall({ logger, ...deps }: RecallDeps) {
       try {
         const found = await findBeforeDeadline(deps, { ...request, isPartOfCall: true });
         if (found.isLate && found.memories.length === 0) {
-          logger.warn({ call: callId, project: projectSlug }, 'recall found nothing before its deadline; continuing without memories');
+          logger.warn({ call: callId, project: projectSlug }, 'recall missed its deadline; continuing without memories');
         }
         return toRecalled(toBlock(found));
       } catch (err) {

@@ -102,7 +102,7 @@ export function startCancellation({
     },
     async pause(waitMs) {
       await sleep(waitMs, undefined, { signal: controller.signal }).catch(() => {
-        throw new VendorError('aborted', 'stopped while waiting');
+        throw new VendorError('aborted', 'the call was stopped while it waited for its next attempt');
       });
     },
   };

@@ -28,7 +28,7 @@ const timeoutMs = 1_500;
  */
 export function createInternalCompletion({ handleCall, prepare, clock, call, project }: InternalCompletionDeps): Complete {
   return async ({ model, system, text, maxOutputTokens, signal }) => {
-    if (!(await prepare())) throw new Error('the ceilings leave no room for this extra model call');
+    if (!(await prepare())) throw new Error('this internal model call would exceed a ceiling');
     signal.throwIfAborted();
     const now = clock.now();
     const { caller, projectSlug: slug, source, hasExplicitSource, cache, correlation } = call;

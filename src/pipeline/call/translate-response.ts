@@ -15,7 +15,8 @@ import type { JsonResponse, StreamResponse } from '../../vendors/text.ts';
  */
 export function translateJson({ bytes, status }: JsonResponse, translate: (answer: JsonObject) => JsonObject | null): JsonObject {
   const translated = translate(asLosslessObject(parseLossless(bytes.toString('utf8'))));
-  if (translated === null) throw new VendorError('unreadable', 'the response cannot be translated', { status });
+  if (translated === null)
+    throw new VendorError('unreadable', "the vendor's response cannot be translated to the caller's format", { status });
   return translated;
 }
 
@@ -52,7 +53,7 @@ export function translateStream(response: StreamResponse, translator: StreamTran
         if (isLast) end = { kind: 'whole' };
         return text === '' ? null : toChunk(text, isLast, usageEvent);
       }
-      const message = cut?.message ?? problem ?? 'the stream cannot be translated';
+      const message = cut?.message ?? problem ?? "the vendor's stream cannot be translated to the caller's format";
       const failure = begun ? translator.fail(message) : '';
       end = { ...cut, kind: 'broken', message, errorForwarded: failure !== '' };
       return text + failure === '' ? null : toChunk(text + failure, false, usageEvent);

@@ -51,7 +51,11 @@ export function createMemoryModel({ handleCall, planner, catalog, findProject, c
       if (tier === null)
         return {
           kind: 'failure',
-          failure: { kind: 'blocked', code: 'no_route', message: 'no memory tier has a model: set memory-extract or trivial' },
+          failure: {
+            kind: 'blocked',
+            code: 'no_route',
+            message: 'no model is configured for learning: add one to the tier memory-extract or trivial',
+          },
         };
       signal.throwIfAborted();
       const call = buildInternalCall({

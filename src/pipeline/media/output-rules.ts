@@ -39,7 +39,7 @@ async function hold(chunks: Chunks): Promise<Chunks> {
   try {
     for await (const chunk of chunks) {
       heldBytes += chunk.length;
-      if (heldBytes > maxHeldBytes) throw new VendorError('broken', 'the response is too large to be checked');
+      if (heldBytes > maxHeldBytes) throw new VendorError('broken', 'the response is too large to be checked against the content rules');
       held.push(chunk);
     }
   } catch (error) {

@@ -177,7 +177,7 @@ function checkValue(name: string, value: string): string {
   if (isKeyOf(bounds, name) && !/^\d{1,9}(?:\.\d{1,9})?$/.test(value)) {
     throw invalid('must be a number, for example 0.5');
   }
-  if (value.length > maxLength || /[\0\p{Cs}]/u.test(value)) throw invalid('is too long, or is not text');
+  if (value.length > maxLength || /[\0\p{Cs}]/u.test(value)) throw invalid(`must be text of at most ${maxLength} characters`);
   return value;
 }
 

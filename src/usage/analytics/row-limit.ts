@@ -15,7 +15,7 @@ export class TooManyCalls extends Error {
   readonly calls: number;
 
   constructor(calls: number) {
-    super(`${calls} calls would have to be read`);
+    super(`too many calls to read: ${calls}`);
     this.calls = calls;
   }
 }

@@ -61,6 +61,6 @@ export function createRollupUpkeep({ database, logger }: { readonly database: Da
       return done.every(Boolean) ? 'idle' : performance.now() - startedAt;
     },
     intervalMs,
-    onFirstFailure: (err) => logger.warn({ err }, 'failed to merge usage; retrying'),
+    onFirstFailure: (err) => logger.warn({ err }, 'failed to update usage totals; retrying'),
   });
 }

@@ -141,7 +141,7 @@ describeDatabases('importing memories from other formats', (database) => {
       '["kept", {"text": "a", "created_at": "2024-01-01T00:00:00-16:00"}]',
       'line 2: created_at: ',
     ],
-    ['of an array that does not end', '["kept", "cut o', 'line 2: the array does not end'],
+    ['of an array that does not end', '["kept", "cut o', 'line 2: the array is not closed'],
     ['of bytes that are no UTF-8', Buffer.concat([Buffer.from('kept\nb'), Buffer.from([0xff])]), 'line 2: not valid UTF-8'],
   ])('stops an import because %s, and keeps the entries before it', async (_, text, message) => {
     const projectId = await createProject(database());

@@ -149,7 +149,7 @@ describeDatabases('exporting memory to a file and importing it again', (database
     ['an unknown record', ([first]) => `${first}\n{"type":"other"}\n`, /line 2: type: /],
     ['a message without its conversation', ([first, , second]) => `${first}\n${second}\n`, /line 2: conversation: /],
     ['a missing record', (lines) => lines.toSpliced(4, 1).join('\n'), /line 5: the export had 1 records of type page, the file has 0/],
-    ['a line after its last one', (lines) => `${lines.join('\n')}\n{"type":"page"}`, /line 7: follows the last line/],
+    ['a line after its last one', (lines) => `${lines.join('\n')}\n{"type":"page"}`, /line 7: nothing may follow the last line/],
     ['no header', (lines) => lines.slice(1).join('\n'), /line 1: not the header of an export/],
     ['a newer version', (lines) => lines.join('\n').replace('"version":1', '"version":3'), /line 1: .*version 3 /],
     ['nothing', () => '\n', /the file is empty/],

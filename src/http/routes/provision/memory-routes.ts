@@ -81,7 +81,7 @@ async function* readChunks(request: Request): AsyncGenerator<Uint8Array, void> {
   try {
     for await (const chunk of request.iterator({ destroyOnReturn: false })) if (Buffer.isBuffer(chunk)) yield chunk;
   } catch (cause) {
-    throw gatewayError('bad_request', { message: 'the body ended early', cause });
+    throw gatewayError('bad_request', { message: 'the connection was closed before the request body was complete', cause });
   }
 }
 
