@@ -104,7 +104,7 @@ async function untilStored({ label, database }, count) {
     stored = (await database?.countCalls()) ?? 0;
     if (stored >= count) return;
   }
-  throw new Error(`${label}: ${stored} of ${count} calls were stored`);
+  throw new Error(`${label}: only ${stored} of ${count} calls were stored in time`);
 }
 
 /**

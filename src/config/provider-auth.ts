@@ -25,7 +25,7 @@ export function buildAuth(
   if (auth === undefined) return { auth: byDefault, identity: null };
   // A row that sets its own header has to set the scheme as well, because there's no default for it.
   if (!isCloudAuth(auth)) return { auth: { header: auth.header.toLowerCase(), scheme: auth.scheme ?? null }, identity: null };
-  if (apiKey != null) addError(['api_key'], `is not used together with auth.type: ${auth.type}; remove one of them`);
+  if (apiKey != null) addError(['api_key'], `cannot be combined with auth.type: ${auth.type}; remove one of them`);
   checkVendor(auth, context, addError);
   checkHost(auth, context, addError);
   return { auth: byDefault, identity: buildIdentity(auth, context, addError) };

@@ -74,7 +74,7 @@ function buildPool(name: string, { members, ...row }: ProviderValues, options: P
       addError(['members', index, 'name'], 'is already the name of another member');
     if (dialect !== first?.dialect) addError(['members', index], `has the dialect ${dialect}, but the first member has ${first?.dialect}`);
   }
-  if (built.every(({ weight }) => weight === 0)) addError(['members'], 'one member needs a weight above 0');
+  if (built.every(({ weight }) => weight === 0)) addError(['members'], 'at least one member must have a weight above 0');
   if (!first) return buildProvider(name, row, options);
   const { member: _member, weight: _weight, account: _account, ...provider } = first;
   return { ...provider, members: [first, ...others] };

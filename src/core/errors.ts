@@ -58,7 +58,7 @@ const specs = {
    * `conflict` only occurs on provisioning routes. `internal_error` can occur anywhere, because it stands for errors
    * that we didn't expect.
    */
-  conflict: { status: 409, message: 'it already exists' },
+  conflict: { status: 409, message: 'the request conflicts with existing data' },
   internal_error: { status: 500, message: 'internal error' },
 } as const satisfies Record<string, ErrorSpec>;
 

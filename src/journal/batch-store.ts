@@ -138,7 +138,7 @@ export function createBatchStore(options: BatchStoreOptions) {
       try {
         await commit([smaller]);
         stored += 1;
-        logger.error({ err: cause, ...callFields(call.metadata) }, 'call stored without its text because the database rejected it');
+        logger.error({ err: cause, ...callFields(call.metadata) }, 'database rejected the text of a call; call stored without text');
         return;
       } catch (error) {
         if (!isDataError(error)) throw error;
@@ -150,7 +150,7 @@ export function createBatchStore(options: BatchStoreOptions) {
     rejected += 1;
     done.add(call.metadata.id);
     onRejected?.(call);
-    logger.error({ err: cause, ...billingFields(call) }, 'database rejected a call; it is not stored');
+    logger.error({ err: cause, ...billingFields(call) }, 'database rejected a call; call not stored');
   };
 
   /**

@@ -75,7 +75,7 @@ export function createSignInLinks({ database, clock }: { readonly database: Data
       const account = link.person ?? parseNewAccount(input);
       if (input.password !== '' && link.person && link.person.onlyProject !== null && !link.person.hasPassword)
         throw gatewayError('bad_request', {
-          issues: [{ path: 'password', message: 'this account signs in with links until it is confirmed' }],
+          issues: [{ path: 'password', message: 'leave this empty: the account must be confirmed before it can have a password' }],
         });
       if (input.password !== '' || link.person === null) assertPassword(input.password, account.email);
       // Hash the password before the transaction starts, because a transaction can't wait for anything but SQL.

@@ -138,7 +138,7 @@ async function readErrorBody(body: ResponseBody): Promise<Buffer> {
 /** The cause of a VendorError `unreadable` if a URL leads to a host that isn't one of the provider's. */
 export class HostNotAllowedError extends Error {
   constructor() {
-    super('the address is not on a host of the vendor');
+    super("the address must be on one of the vendor's hosts");
     this.name = 'HostNotAllowedError';
   }
 }

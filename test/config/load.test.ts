@@ -188,7 +188,7 @@ colour: red
       'providers.pool.serves.0: a provider of the dialect messages cannot serve chat',
       'providers.pool.members.1.base_url: must end with the path',
       'providers.pool.members.1.name: is already the name of another member',
-      'providers.pool.members: one member needs a weight above 0',
+      'providers.pool.members: at least one member must have a weight above 0',
       'providers.open.members.1.base_url: is required',
       'providers.mixed.members.1: has the dialect messages, but the first member has chat',
     ];

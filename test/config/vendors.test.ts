@@ -210,7 +210,7 @@ describe('cloud identities', () => {
   });
 
   test.each([
-    [{ ...azure, api_key: 'k', auth: { type: 'azure' } }, 'providers.p.api_key: is not used together with auth.type: azure'],
+    [{ ...azure, api_key: 'k', auth: { type: 'azure' } }, 'providers.p.api_key: cannot be combined with auth.type: azure'],
     [{ ...azure, auth: { type: 'aws', region: 'us-east-1' } }, 'providers.p.auth.type: Azure OpenAI accepts type: azure or an API key'],
     [{ base_url: 'https://api.openai.com/v1', auth: { type: 'azure' } }, 'providers.p.auth.type: OpenAI accepts only an API key'],
     [

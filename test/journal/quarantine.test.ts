@@ -53,7 +53,7 @@ describe('a record that the database rejects', () => {
         await drain.waitUntilDrained();
         expect(idsOf(batches)).toEqual([good.metadata.id]);
         expect(drain.counts()).toMatchObject({ stored: 1, quarantined: 1, rejected: 1 });
-        const line = logger.lines.find(({ message }) => message === 'database rejected a call; it is not stored');
+        const line = logger.lines.find(({ message }) => message === 'database rejected a call; call not stored');
         expect(line?.fields).toMatchObject({ call: bad.metadata.id, costNanos: 1_000 });
         expect(idsOf([rejected])).toEqual([bad.metadata.id]);
       },

@@ -113,7 +113,7 @@ function append(
   for (const { line, position, role, text, tool_calls: toolCalls, starts, call, created_at } of part.messages) {
     const message = normalizeMessage(role, { text, toolCalls });
     if (position < conversation.messages) tally.count('message', 'present');
-    else if (position > conversation.messages) tally.refuse('message', line, 'the message before it is missing');
+    else if (position > conversation.messages) tally.refuse('message', line, 'the previous message of the conversation is missing');
     else if (!message) tally.refuse('message', line, 'the message is empty');
     else {
       for (const chained of chainMessages([masker.maskMessage(message)], starts ? null : tipHash)) {

@@ -43,7 +43,7 @@ export function createVideoPoller({ videos, vendor, findProvider, clock, logger 
 
   async function settle(video: Video, ending: VideoResult): Promise<void> {
     await videos.settle(video, ending, clock.now());
-    logger.info({ call: video.callId, provider: video.provider, state: ending.kind }, 'video');
+    logger.info({ call: video.callId, provider: video.provider, state: ending.kind }, 'video ended');
   }
 
   /**
