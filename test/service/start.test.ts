@@ -11,7 +11,7 @@ import { runService } from '../../src/service/service.ts';
 import type { ServiceHost } from '../../src/service/service-host.ts';
 import { StartError } from '../../src/service/start-error.ts';
 import { withFaultProxy } from '../support/fault-proxy.ts';
-import { adminToken, eventually, jsonOf } from '../support/gateway.ts';
+import { adminToken, copyTestBundle, eventually, jsonOf } from '../support/gateway.ts';
 import {
   activeModel,
   createProcesses,
@@ -61,6 +61,7 @@ describe('the command gateway start with a data directory', () => {
 
   it('prints an address, a key and a working curl command', async () => {
     home = await processes.home('migrated');
+    await copyTestBundle(join(home, 'data'));
     gateway = await processes.start('start', { home, env: { GATEWAY_TEMPORAL: '' } });
     expect(gateway.stdout()).toContain(`Address         ${gateway.url}\n`);
     expect(await announced()).toBe(gateway.url);
@@ -105,7 +106,8 @@ describe('the command gateway start with a data directory', () => {
 
   it('prints one error line if the port is in use', async () => {
     const { port } = new URL(gateway.url);
-    const other = await processes.start('start', { home: await processes.home('migrated'), env: { PORT: port } });
+    const { home: otherHome, env } = await processes.homeWithAnyDatabase();
+    const other = await processes.start('start', { home: otherHome, env: { ...env, PORT: port } });
     await expectComplaint(other, `port ${port} on 127.0.0.1 is already in use; set PORT to a different port`);
   });
 
@@ -413,11 +415,11 @@ const describeTerminal = process.platform === 'linux' ? describe : describe.skip
 
 describeTerminal('gateway start on a terminal', () => {
   it('prints a sign-in link until somebody has an account', async () => {
-    const home = await processes.home('migrated');
+    const { home, env } = await processes.homeWithAnyDatabase();
     // A pseudo-terminal on standard output that doesn't change line endings.
     const node = [process.execPath, ...shortLived].join(' ');
     const program = ['script', '-qefc', `stty -onlcr && exec ${node} ${join(root, 'src', 'main.ts')} start`, '/dev/null'];
-    const gateway = await processes.start('start', { home, program });
+    const gateway = await processes.start('start', { home, env, program });
     const link = /First sign-in +(http\S+)/.exec(gateway.stdout())?.[1] ?? '';
     expect(link).toContain(`${gateway.url}/console/sign-in/link?token=`);
     const page = await fetch(link);
@@ -436,7 +438,7 @@ describeTerminal('gateway start on a terminal', () => {
     expect((await fetch(link)).status).toBe(404);
     await gateway.end('SIGTERM');
     await eventually(async () => expect(await processesOf(home)).toEqual([]));
-    const again = await processes.start('start', { home, program });
+    const again = await processes.start('start', { home, env, program });
     expect(again.stdout()).toContain('Console         http');
     expect(again.stdout()).not.toContain('First sign-in');
   });
@@ -453,15 +455,19 @@ const tellsOfNaturalEnd = `--import=data:text/javascript,${encodeURIComponent(
 
 describeOldNode('the command npm start with an old version of Node', () => {
   let home = '';
+  let databaseEnv = {};
+  beforeAll(async () => {
+    ({ home, env: databaseEnv } = await processes.homeWithAnyDatabase());
+  });
 
   const startByNpm = (): Promise<GatewayProcess> => {
     if (oldNode === null) throw new Error('no Node older than 24.7 is on the PATH');
-    const env = { PATH: [dirname(oldNode), process.env.PATH].join(delimiter), NODE_OPTIONS: tellsOfNaturalEnd };
+    const path = [dirname(oldNode), process.env.PATH].join(delimiter);
+    const env = { ...databaseEnv, PATH: path, NODE_OPTIONS: tellsOfNaturalEnd };
     return processes.start('start', { home, env, program: [oldNode, join(root, 'scripts', 'start.js')] });
   };
 
   it('starts the gateway through npm and stops it on SIGTERM', async () => {
-    home = await processes.home('empty');
     const gateway = await startByNpm();
     expect(await activeModel(gateway, firstKeyOf(gateway) ?? '')).toBe('demo/echo');
     expect(await processesOf(home)).toHaveLength(2);
