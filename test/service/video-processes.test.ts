@@ -3,7 +3,7 @@
  * exactly once, no matter what is killed.
  */
 import { once } from 'node:events';
-import { readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { request } from 'node:http';
 import { join } from 'node:path';
@@ -38,14 +38,29 @@ async function memoryOf({ child }: GatewayProcess): Promise<number> {
   return 1024 * Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]);
 }
 
-describe('a video file of 200 MiB', () => {
+interface CallRow {
+  readonly outcome: string;
+  readonly cost: number;
+  readonly estimated: boolean;
+}
+
+async function rowsOf(gateway: GatewayProcess): Promise<readonly CallRow[]> {
+  const { data } = await jsonOf<{ data: readonly CallRow[] }>(gateway.admin('GET', '/provision/teams/default/calls'));
+  return data.map(({ outcome, cost, estimated }) => ({ outcome, cost, estimated }));
+}
+
+describe('a gateway that serves videos', () => {
   let vendor: VideoVendor;
   let gateway: GatewayProcess;
+  let restart: () => Promise<GatewayProcess>;
+  let key = '';
   beforeAll(async () => {
     vendor = await createVideoVendor();
     const { home, env } = await processes.homeWithAnyDatabase();
     await writeConfig(vendor, home);
-    gateway = await processes.start('start', { home, env });
+    restart = () => processes.start('start', { home, env });
+    gateway = await restart();
+    key = firstKeyOf(gateway) ?? '';
   });
   afterAll(async () => {
     const status = await gateway.end('SIGTERM');
@@ -55,7 +70,7 @@ describe('a video file of 200 MiB', () => {
 
   /** Starts a download without reading its body yet. */
   async function openDownload(): Promise<IncomingMessage> {
-    const headers = { authorization: `Bearer ${firstKeyOf(gateway)}`, 'content-type': 'application/json' };
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
     const asked = request(`${gateway.url}/v1/video/download`, { method: 'POST', headers });
     asked.end(JSON.stringify({ uri: vendor.url + filePath }));
     const [answer] = (await once(asked, 'response')) as [IncomingMessage];
@@ -121,18 +136,15 @@ describe('a video file of 200 MiB', () => {
     };
     await expect(read()).rejects.toThrow();
   });
+
+  test('stores an unknown outcome if the gateway is killed while the vendor starts a video', async () => {
+    vendor.files.set('/v1beta/models/clip:predictLongRunning', () => gateway.child.kill('SIGKILL'));
+    await expect(gateway.call(key, '/v1/video/generations', { prompt: 'a cat', duration_seconds: 4 })).rejects.toThrow();
+    await gateway.exited;
+    gateway = await restart();
+    await eventually(async () => expect(await rowsOf(gateway)).toEqual([{ outcome: 'unknown', cost: 0.2, estimated: true }]));
+  });
 });
-
-interface CallRow {
-  readonly outcome: string;
-  readonly cost: number;
-  readonly estimated: boolean;
-}
-
-async function rowsOf(gateway: GatewayProcess): Promise<readonly CallRow[]> {
-  const { data } = await jsonOf<{ data: readonly CallRow[] }>(gateway.admin('GET', '/provision/teams/default/calls'));
-  return data.map(({ outcome, cost, estimated }) => ({ outcome, cost, estimated }));
-}
 
 describe('a gateway that is killed with running videos', () => {
   let vendor: VideoVendor;
@@ -142,10 +154,11 @@ describe('a gateway that is killed with running videos', () => {
   afterEach(() => vendor.close());
 
   test('charges each video once even if no caller asks for its state', async () => {
-    const home = await processes.home('migrated');
+    const { home, env: databaseEnv } = await processes.homeWithAnyDatabase();
     await writeConfig(vendor, home);
+    await mkdir(join(home, 'data'), { recursive: true });
     await copyTestBundle(join(home, 'data'));
-    const env = { GATEWAY_TEMPORAL: 'on' };
+    const env = { ...databaseEnv, GATEWAY_TEMPORAL: 'on' };
     const samples = [{ video: { uri: 'https://film.example/v1/files/a' } }];
     const made = { response: { generateVideoResponse: { generatedSamples: samples } } };
     const failed = { error: { code: 13, message: 'no', status: 'INTERNAL' } };
@@ -176,18 +189,5 @@ describe('a gateway that is killed with running videos', () => {
     await eventually(async () => expect(await rowsOf(third)).toEqual([{ outcome: 'failed', cost: 0, estimated: false }, settled]));
     expect(await jsonOf<object>(third.call(key, '/usage/me'))).toMatchObject({ spend: 0.4, by_source: [{ cost: 0.4, calls: 2 }] });
     expect(await third.end('SIGTERM')).toBe(0);
-  });
-
-  test('stores an unknown outcome if the gateway is killed while the vendor starts a video', async () => {
-    const { home, env } = await processes.homeWithAnyDatabase();
-    await writeConfig(vendor, home);
-    const first = await processes.start('start', { home, env });
-    const key = firstKeyOf(first) ?? '';
-    vendor.files.set('/v1beta/models/clip:predictLongRunning', () => first.child.kill('SIGKILL'));
-    await expect(first.call(key, '/v1/video/generations', { prompt: 'a cat', duration_seconds: 4 })).rejects.toThrow();
-    await first.exited;
-    const second = await processes.start('start', { home, env });
-    await eventually(async () => expect(await rowsOf(second)).toEqual([{ outcome: 'unknown', cost: 0.2, estimated: true }]));
-    expect(await second.end('SIGTERM')).toBe(0);
   });
 });
