@@ -10,10 +10,14 @@ import { createTestLog, sharedTemporal, until } from '../support/temporal.ts';
 import { createTemporalServer, type TemporalServer } from '../support/temporal-server.ts';
 import { prepareTestBundle } from '../support/workflow-bundle.ts';
 
-const [many, few] = [150, 3];
+/** How many runs the busy and the quiet project have. */
+interface Runs {
+  readonly many: number;
+  readonly few: number;
+}
 
 /** Starts runs of one project and then a few of another, before any worker has started. */
-async function startRuns({ start }: Temporal): Promise<{ readonly busy: string; readonly quiet: string }> {
+async function startRuns({ start }: Temporal, { many, few }: Runs): Promise<{ readonly busy: string; readonly quiet: string }> {
   const [busy, quiet] = [randomUUID(), randomUUID()];
   const startRun = (projectId: string, run: number) =>
     start({
@@ -30,7 +34,7 @@ async function startRuns({ start }: Temporal): Promise<{ readonly busy: string; 
 const waitingTasks = ({ backlogs }: TaskQueueState): number => backlogs.find(({ type }) => type === 'workflow')?.tasks ?? 0;
 
 /** Runs a worker until it has done everything. Returns the projects in the order of their runs. */
-async function workOff(temporal: Temporal): Promise<readonly string[]> {
+async function workOff(temporal: Temporal, { many, few }: Runs): Promise<readonly string[]> {
   const order: string[] = [];
   const closeIdle = async ({ projectId }: { projectId: string }) => {
     order.push(projectId);
@@ -49,6 +53,8 @@ async function workOff(temporal: Temporal): Promise<readonly string[]> {
 
 describe('the task queue of the development server', () => {
   const shared = sharedTemporal();
+  const runs = { many: 100, few: 3 };
+  const { many, few } = runs;
 
   test("doesn't let a project with many Temporal runs delay those of another one", async () => {
     const { temporal } = shared();
@@ -58,7 +64,7 @@ describe('the task queue of the development server', () => {
         () => false,
       ),
     );
-    const { busy, quiet } = await startRuns(temporal);
+    const { busy, quiet } = await startRuns(temporal, runs);
     await until('the tasks have arrived in the queue', async () => waitingTasks(await temporal.readTaskQueue()) >= many + few);
     const { knowsFairness: isFair, backlogs } = await temporal.readTaskQueue();
     expect(isFair).toBe(true);
@@ -67,7 +73,7 @@ describe('the task queue of the development server', () => {
       { type: 'activity', tasks: 0, ageMs: 0 },
     ]);
     expect(backlogs[0]?.ageMs).toBeGreaterThan(0);
-    const order = await workOff(temporal);
+    const order = await workOff(temporal, runs);
     expect(order.filter((projectId) => projectId === busy)).toHaveLength(many);
     // With fairness, its position doesn't depend on how many runs the other project has. It is about 20, or 32 on a
     // busy machine.
@@ -89,10 +95,11 @@ describe('a Temporal server without fairness', () => {
   });
 
   test('executes the runs of all projects on a server without fairness', async () => {
-    const { quiet } = await startRuns(temporal);
-    const order = await workOff(temporal);
-    expect(order.filter((projectId) => projectId === quiet)).toHaveLength(few);
-    expect(order.lastIndexOf(quiet)).toBeGreaterThan(many / 2);
+    const runs = { many: 40, few: 3 };
+    const { quiet } = await startRuns(temporal, runs);
+    const order = await workOff(temporal, runs);
+    expect(order.filter((projectId) => projectId === quiet)).toHaveLength(runs.few);
+    expect(order.lastIndexOf(quiet)).toBeGreaterThan(runs.many / 2);
   });
 });
 
