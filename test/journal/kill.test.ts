@@ -127,7 +127,7 @@ describePostgres('kill -9', () => {
 
   /** The numbers of passes after which the process dies, by failpoint: at the first one, during the work, and late. */
   const passesOf: Readonly<Record<string, readonly number[]>> = {
-    'before write': [0, 40, 700],
+    'before write': [0, 40, 300],
     'after write': [0, 40],
     'before read': [3],
     'before store': [3],
@@ -152,7 +152,7 @@ describePostgres('kill -9', () => {
       }),
   );
 
-  test.each([10, 300, 1_500])('keeps each call exactly once if the process is killed after %i confirmations', (killAfter) =>
+  test.each([10, 700])('keeps each call exactly once if the process is killed after %i confirmations', (killAfter) =>
     withFolder(async (dataDir) => {
       const death = await runProcess('serve', dataDir, 'never', 0, { killAfter });
       expect(death.signal).toBe('SIGKILL');
