@@ -309,7 +309,7 @@ tiers:
 
   it('completes running streams when the parent process is killed', async () => {
     await writeFile(join(home, 'gateway.yaml'), yamlOf('echo'));
-    gateway = await startSet('serve');
+    gateway = await startSet('serve', { GATEWAY_API_PROCESSES: '2' });
     const { ends } = await openStreams('one/echo+pace-50+long-30', 'orphan');
     expect(await gateway.end('SIGKILL')).toBe('SIGKILL');
     expect((await Promise.all(ends)).filter(isWhole)).toHaveLength(size);
