@@ -5,6 +5,7 @@ import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, expect, it } from '@jest/globals';
 import { eachCallIsStoredOnce } from '../simulation/invariants.ts';
+import { isExhaustive } from '../support/exhaustive.ts';
 import { eventually, jsonOf } from '../support/gateway.ts';
 import { createProcesses, firstKeyOf, type GatewayProcess } from '../support/gateway-process.ts';
 import { createTestDatabase } from '../support/postgres.ts';
@@ -72,6 +73,9 @@ interface Usage {
 afterAll(() => processes.stopAll());
 
 onBothDatabases('kill -9 during 200 concurrent calls', (kind) => {
+  /** A start with an embedded database takes twice as long, so there we only pick the moment at which most is going on. */
+  const killed = isExhaustive || kind === 'server' ? moments : moments.slice(-1);
+
   it('neither loses nor duplicates a completed call', async () => {
     let asked = 0;
     let onAsked = (): void => undefined;
@@ -92,7 +96,7 @@ onBothDatabases('kill -9 during 200 concurrent calls', (kind) => {
       const key = firstKeyOf(gateway) ?? '';
       const seen: SeenCall[] = [];
 
-      for (const [round, { title, hasCome }] of moments.entries()) {
+      for (const [round, { title, hasCome }] of killed.entries()) {
         const askedBefore = asked;
         let whole = 0;
         const strike = (): void => {
