@@ -265,12 +265,13 @@ describe('operator actions in Temporal', () => {
   const signalProject: Replay = ({ learningId }) => handleOf(learningId).signal('replay');
   const resetRun: Replay = (_, { workflow_id: id }, { runId, point }) => reset(id, runId, point);
   const ways: Readonly<Record<string, readonly Replay[]>> = {
-    'one request': [replayOne],
     'two requests': [replayOne, replayOne],
-    'a request and a signal': [replayOne, signalProject],
     'a signal and a request for all failed batches': [signalProject, replayAll],
-    'a reset and a request': [resetRun, replayOne],
     'a request and two resets': [replayOne, resetRun, resetRun],
+    ...(isExhaustive && {
+      'a request and a signal': [replayOne, signalProject],
+      'a reset and a request': [resetRun, replayOne],
+    }),
   };
   runTogether('learns a failed batch only once if several replays start at the same time', async () => {
     await Promise.all(
