@@ -9,7 +9,6 @@ import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import type { Activities } from '../../workflows/contract.ts';
 import { type CrashService, createCrashService, type Project } from '../support/crash-service.ts';
 import { eventually, jsonOf } from '../support/gateway.ts';
-import type { GatewayProcess } from '../support/gateway-process.ts';
 import { describePostgres } from '../support/postgres.ts';
 import { openWorkOf, rowsOf } from '../support/project-rows.ts';
 
@@ -51,12 +50,10 @@ const crashes: readonly Crash[] = [
 ];
 
 /**
- * Crashes that share one kill. There must be fewer of them than the ten activities that a worker runs at the same time.
- * All cleanups share a project, so they crash in different kills, in the order of their points.
+ * Crashes that share one kill. There must be fewer of them than a worker has activities and database connections, and
+ * at most one in the cleanup.
  */
-const kills: readonly (readonly Crash[])[] = Array.from({ length: 4 }, (_, kill) =>
-  crashes.filter((_crash, index) => (index + 1) % 4 === kill),
-);
+const kills: readonly (readonly Crash[])[] = Array.from({ length: 6 }, (_, kill) => crashes.filter((_crash, index) => index % 6 === kill));
 
 /**
  * Creates the data that the work needs: something to erase or clean up, with a run in Temporal, and earlier vectors.
@@ -135,9 +132,6 @@ async function say({ call }: Project, content: string, subject: string | null): 
 
 describePostgres('kill -9 of the worker', () => {
   let service: CrashService;
-  /** The worker that finishes what the others left behind, and the run that was terminated before it started. */
-  let worker: GatewayProcess;
-  let terminated = '';
   /** The projects without a crash. */
   const calm = new Map<Work, Project>();
   /** The projects with a crash, keyed by its name. */
@@ -159,14 +153,14 @@ describePostgres('kill -9 of the worker', () => {
     for (const work of works) calm.set(work, await arrange(service, work, `p-${n++}`));
     for (const crash of crashes)
       if (!crashed.has(nameOf(crash))) crashed.set(nameOf(crash), await arrange(service, crash.work, `p-${n++}`));
-    const observer = await service.startObserver();
+    const worker = await service.startObserver();
     await untilDone([...calm.values(), ...crashed.values()]);
     // The cleanup runs on request only.
     await service.temporal.client.schedule.getHandle('daily-cleanup').pause();
     for (const [work, project] of calm) await requestWork[work](service, project);
     await untilDone([...calm.values()]);
-    expect(await observer.end('SIGTERM')).toBe(0);
-    for (const line of observer.logs()) {
+    expect(await worker.end('SIGTERM')).toBe(0);
+    for (const line of worker.logs()) {
       if (line.msg === 'passed') passed.add(`${line.activity} ${line.point}`);
       if (line.msg === 'activities') activities = line.activities as string[];
     }
@@ -195,16 +189,34 @@ describePostgres('kill -9 of the worker', () => {
     },
   );
 
+  it('stores the same rows after every crash as without one', async () => {
+    const { database, temporal } = service;
+    const worker = await service.startWorker();
+    await untilDone([...crashed.values()], 600_000);
+    const rows = async (project: Project | undefined) => project && rowsOf(database, project);
+    for (const crash of crashes) expect([crash, await rows(crashed.get(nameOf(crash)))]).toEqual([crash, await rows(calm.get(crash.work))]);
+    const idsOf = async (query: string): Promise<string[]> => {
+      const ids: string[] = [];
+      for await (const { workflowId } of temporal.client.workflow.list({ query })) ids.push(workflowId);
+      return ids;
+    };
+    await eventually(async () => {
+      const others = (await idsOf('ExecutionStatus = "Running"')).filter((id) => !/^learning\/[^/]+$/.test(id));
+      expect(others).toEqual([]);
+    });
+    expect(await idsOf('ExecutionStatus IN ("Failed", "Terminated", "TimedOut", "Canceled")')).toEqual([]);
+    expect(await worker.end('SIGTERM')).toBe(0);
+  });
+
   it('stops a learning batch whose run was terminated while no worker was running', async () => {
     const { database, serving, temporal } = service;
     const project = await service.addProject('ended');
     await say(project, 'I live in ended.', 'ada');
     const [conversation] = await database.query<{ id: string }>('select id from conversations where project_id = $1::uuid', [project.id]);
     const { batch_id: batchId } = await jsonOf<{ batch_id: string }>(project.call(`/v1/memory/episodes/${conversation?.id}/remember`, {}));
-    terminated = `learning/${project.id}/batch/${batchId}`;
-    const run = temporal.client.workflow.getHandle(terminated);
+    const run = temporal.client.workflow.getHandle(`learning/${project.id}/batch/${batchId}`);
     await eventually(() => run.terminate()); // Resolves once the API process has started it.
-    worker = await service.startWorker();
+    const worker = await service.startWorker();
     const untilState = (state: string): Promise<void> =>
       eventually(
         async () => expect(await jsonOf(serving.admin('GET', `/provision/batches/${batchId}`))).toMatchObject({ state, project: 'ended' }),
@@ -213,23 +225,6 @@ describePostgres('kill -9 of the worker', () => {
     await untilState('stopped');
     expect((await serving.admin('POST', `/provision/batches/${batchId}/replay`)).status).toBe(202);
     await untilState('done');
-  });
-
-  it('stores the same rows after every crash as without one', async () => {
-    const { database, temporal } = service;
-    const idsOf = async (query: string): Promise<string[]> => {
-      const ids: string[] = [];
-      for await (const { workflowId } of temporal.client.workflow.list({ query })) ids.push(workflowId);
-      return ids;
-    };
-    await untilDone([...crashed.values()], 600_000);
-    const rows = async (project: Project | undefined) => project && rowsOf(database, project);
-    for (const crash of crashes) expect([crash, await rows(crashed.get(nameOf(crash)))]).toEqual([crash, await rows(calm.get(crash.work))]);
-    await eventually(async () => {
-      const others = (await idsOf('ExecutionStatus = "Running"')).filter((id) => !/^learning\/[^/]+$/.test(id));
-      expect(others).toEqual([]);
-    });
-    expect(await idsOf('ExecutionStatus IN ("Failed", "Terminated", "TimedOut", "Canceled")')).toEqual([terminated]);
     expect(await worker.end('SIGTERM')).toBe(0);
   });
 
