@@ -150,7 +150,7 @@ describe('a form whose settings have changed in the meantime', () => {
     );
     const period = { ...form, delete_conversations_after_days: '90', at_least_every_minutes: '90' };
     const warned = await (await member.post(`${path}/settings`, { ...period, read: before })).text();
-    expect(warned).toMatch(/Pending deletion: was not set, is now <code>delete conversations after days 7/);
+    expect(warned).toMatch(/Pending deletion: was not set, is now <code>delete_conversations_after_days 7/);
     expect(await jsonOf(gateway().admin('GET', memory))).toMatchObject({ pending_deletion: { delete_conversations_after_days: 7 } });
     await gateway().database.query('update memory_settings set pending_deletion = null');
   });
