@@ -1,8 +1,7 @@
 /** Estimates usage that the vendor didn't report, based on what we sent. */
 import type { Call, Outcome } from '../../core/call.ts';
 import { tokenCost } from '../../core/cost.ts';
-import { asArray, asObject } from '../../core/json/narrow.ts';
-import { parseJson } from '../../core/json/parse.ts';
+import { scanElements, scanObject } from '../../core/json/spans.ts';
 import { noTokens, type Price, type Tokens } from '../../core/pricing.ts';
 import { estimateDocumentTokens, estimateTokens, tokensPerImage } from '../../dialects/contract/token-usage.ts';
 import { measureInput } from '../../dialects/routes/input-size.ts';
@@ -62,6 +61,9 @@ export function isChargedBySearch({ route }: Call, { perSearchNanos, inputNanos 
 
 /** Estimates the searches of a rerank call. Vendors bill a hundred documents as one search. */
 export function estimateSearches({ body }: Call): number {
-  const { documents } = asObject(parseJson(body.toString('utf8')));
-  return Math.max(1, Math.ceil(asArray(documents).length / 100));
+  const documents = scanObject(body, documentsKey).members.get('documents');
+  const count = documents?.kind === 'array' ? scanElements(body, documents.value.start).reduce((sum) => sum + 1, 0) : 0;
+  return Math.max(1, Math.ceil(count / 100));
 }
+
+const documentsKey = new Set(['documents']);
