@@ -141,7 +141,7 @@ export interface Config {
   /** True if each journal write is flushed to the disk (`GATEWAY_JOURNAL_SYNC=on`). */
   readonly journalSync: boolean;
   /**
-   * True if no provider is configured. The demo vendor then has to be started, and `demoConfig` adds it to the
+   * True if no provider is configured. Start the demo vendor in that case, and use `demoConfig` to add it to the
    * configuration.
    */
   readonly demo: boolean;

@@ -220,9 +220,9 @@ function toLongInputPrices(fields: JsonObject, base: TokenAmounts): JsonObject |
 }
 
 /**
- * Returns the price factors of the service tiers. For `priority` and `flex`, we calculate them from prices in the
- * table. If input and output have different factors, we use the larger one. For `fast` and `us`, which are the fast
- * mode and a region of vendors with the messages dialect, the table has the factors.
+ * Returns by how much each service tier multiplies the price. The table has separate prices for `priority` and `flex`,
+ * so we divide these by the normal prices, and use the larger quotient if input and output differ. For `fast` (fast mode)
+ * and `us` (a region) of vendors with the messages dialect, the table contains the factors themselves.
  */
 function toServiceTiers(fields: JsonObject, base: TokenAmounts): JsonObject | undefined {
   const priced = ['priority', 'flex'].map((tier) => {

@@ -34,8 +34,8 @@ export interface ListenerOptions {
 
 const checkChannel = 'gateway_listening';
 /**
- * How many self-notifications in a row have to go missing. A single one doesn't count, because a busy process may just
- * be late to receive it.
+ * If this many of the notifications that we send to ourselves go missing in a row, we start polling. A single one doesn't
+ * mean anything, because a busy process may just receive it late.
  */
 const missedChecks = 2;
 

@@ -12,7 +12,8 @@ interface SharedEmbedderOptions {
   readonly logger: Logger;
   readonly onChange: (isReady: boolean) => void;
   /**
-   * How long an embedder keeps running after a reload that no longer uses it, because running calls may still need it.
+   * If a reload of the configuration removes an embedder, how long it keeps running for calls that still use it, in
+   * milliseconds.
    */
   readonly stopDelayMs?: number;
 }

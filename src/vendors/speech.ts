@@ -1,6 +1,6 @@
 /**
- * Requests speech in one of two formats. One is OpenAI's, and the other is for vendors who want the voice in the URL
- * (docs/vendors.md). We stream the audio with backpressure. Sending throws VendorErrors.
+ * Sends speech requests to vendors, either in OpenAI's format or, for vendors that expect the voice in the URL, in
+ * theirs (docs/vendors.md). The audio is streamed, with backpressure. Throws a VendorError if a request fails.
  */
 import { gatewayError, VendorError } from '../core/errors.ts';
 import { asString } from '../core/json/narrow.ts';

@@ -243,8 +243,8 @@ function callsPath(context: ConsoleContext, calls: SubjectCalls, sha256: string)
 const longestPeriod = 30 * dayMs;
 
 /**
- * Returns query parameters for the period from the first call to the last one, or for the last 30 days of it if it's
- * longer. Returns no parameters if there are no calls.
+ * Returns the query parameters of a link to the end user's calls. They select the period from the first to the last
+ * call, but at most its last 30 days. Without calls, there are no parameters.
  */
 function periodOf({ zone }: ConsoleContext, { firstAt, lastAt }: SubjectCalls): Record<string, string> {
   if (firstAt === null || lastAt === null) return {};

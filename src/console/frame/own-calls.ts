@@ -1,7 +1,6 @@
 /**
- * Leaves the gateway's own calls out of the figures, and renders a line with their cost. Without precomputed totals,
- * this requires reading call rows. If there are too many of those, the figures include the gateway's own calls after
- * all.
+ * Excludes the gateway's own calls from the figures, and shows their cost in a line of its own. If no precomputed totals
+ * can tell them apart, we have to read call rows, and if there are too many rows, the figures include these calls.
  */
 import { memoryApplication } from '../../core/call.ts';
 import type { Analytics } from '../../usage/analytics/analytics.ts';

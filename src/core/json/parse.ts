@@ -2,9 +2,9 @@ import { endOfString, readJson } from './reader.ts';
 
 /**
  * Like `JSON.parse`, but without a bug of V8 that mixes up escaped keys (https://github.com/nodejs/node/issues/63785).
- * After it has parsed `{"a\\":1}`, it reads the key `a\u0062` of any later text as `a\` instead of `ab`. So one
- * project's request could change another one's keys, or hide a key from content rules. Use this for all JSON whose keys
- * we didn't choose. Throws a SyntaxError.
+ * For example, once V8 has parsed `{"q":1,"a\\":2}`, it reads `{"q":1,"a\u0062":2}` as if the second key were `a\`
+ * instead of `ab`. So one project's request could change another one's keys, or hide a key from content rules. Use this
+ * for all JSON whose keys we didn't choose. Throws a SyntaxError.
  */
 export function parseJsonOrThrow(text: string): unknown {
   return hasEscapedKey(text) ? readJson(text, { toNumber: Number }) : JSON.parse(text);

@@ -44,7 +44,7 @@ export function scanTokens(json: Buffer, onString?: (string: Span) => void): { m
 }
 
 /**
- * Marks the bytes that can occur in a number. The `e` of an exponent also occurs in `true` and `false`, but these are
- * shorter than a long number.
+ * Contains 1 for each byte that can occur in a number. The `e` of an exponent also occurs in `true` and `false`, but a
+ * single letter isn't long enough to be taken for a long number.
  */
 const isNumeric = Uint8Array.from({ length: 256 }, (_, byte) => (/[0-9.eE+-]/.test(String.fromCharCode(byte)) ? 1 : 0));

@@ -21,7 +21,7 @@ export interface PromptPieces {
   readonly contextFingerprints: () => readonly string[];
   /** The offset of the first message that isn't a system message. */
   readonly start: number;
-  /** The messages after the position that `skip` has returned (see `findPieces`). */
+  /** The messages that weren't skipped, i.e. those after the offset that `skip` returned (see `findPieces`). */
   readonly messages: readonly Piece[];
 }
 

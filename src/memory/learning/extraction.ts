@@ -150,8 +150,8 @@ function parseStatement(entry: unknown, context: Context): Statement | Refusal {
   const text = maskCredentials(toPostgresText(asString(entry['text']) ?? '').trim());
   const evidence = collapseSpaces(toPostgresText(asString(entry['evidence']) ?? ''));
   if (text === '' || [...text].length > maxTextLength || evidence.length > maxEvidenceLength) return 'form';
-  // Reject a statement that doesn't list its names. In languages that don't capitalize names, we couldn't find them any
-  // other way.
+  // The model has to list the names in its statement. Without the list, we couldn't find names in languages that don't
+  // capitalize them.
   if (!Array.isArray(entry['names'])) return 'form';
   if (findInjection(text) !== null) return 'injection';
   const strings = (list: unknown): string[] => asArray(list).flatMap((value) => asString(value) ?? []);

@@ -13,8 +13,8 @@ const everywhere = {
 const ofProject = { ...everywhere, route: 'route', cache: 'cache', failover: 'failed_over', price: 'priced' } as const;
 
 /**
- * Returns a scope whose aggregates have the attribute of the group and those of all filters. Returns null if there's
- * none.
+ * Chooses the stored aggregates that can answer a query, i.e. those that record both the attribute to group by and every
+ * attribute to filter by. Returns null if no scope has all of them.
  */
 export function aggregateScopeOf(filter: CallFilter, group: Group | null): AggregateScope | null {
   // The filter `attempted` selects calls. Only the aggregates by provider contain the models that were attempted, but

@@ -130,7 +130,7 @@ export function createResponsesWriter(identity: ResponsesIdentity, { members, to
     if (open.kind === 'reasoning') return endReasoning(null);
     const message = open;
     open = null;
-    // If the response was cut off, so was its last text.
+    // A response that was cut off ends in the middle of its last message, so that message is incomplete as well.
     return endPart(message) + done(message.index, toMessage(message, incomplete === null ? 'completed' : 'incomplete'));
   };
 
