@@ -5,10 +5,13 @@ import type { createUsageReader } from '../ceilings/counter-usage.ts';
 import { getHost } from '../config/starter-models.ts';
 import type { Caller } from '../core/call.ts';
 import type { ErrorCode } from '../core/errors.ts';
+import { createIsBusy } from '../core/event-loop-load.ts';
 import type { TurnBatch } from '../core/turn-batch.ts';
 import { readVersion } from '../core/version.ts';
 import type { BodyMemory } from '../http/body-memory.ts';
 import { mapDatabaseErrors } from '../http/database-errors.ts';
+import { createErrorPace } from '../http/error-pace.ts';
+import { createRequestOwner } from '../http/request-owner.ts';
 import type { HealthDeps } from '../http/routes/health.ts';
 import type { ReadMetrics } from '../http/routes/metrics.ts';
 import { createProvisionRoutes } from '../http/routes/provision.ts';
@@ -106,12 +109,15 @@ export function createApi(deps: ApiDeps): Api {
   });
 
   const recordRefusal = callRecording.refusals.record;
-  const callDeps = { findCaller, findProject: projects.get, bodyMemory, recordRefusal, clock, logger, countError };
+  const ownerOf = createRequestOwner(keyring.findCached);
+  const errorReports = { logger, countError, errorPace: createErrorPace({ ownerOf, isBusy: createIsBusy() }) };
+  const callDeps = { findCaller, findProject: projects.get, bodyMemory, recordRefusal, clock, ...errorReports };
   const server = createHttpServer({
-    ...{ logger, countError, readMetrics, adminTokens, turnBatch },
+    ...errorReports,
+    ...{ readMetrics, adminTokens, turnBatch },
     traceSampling: snapshot().config.tracing?.sampler ?? null,
     mcp,
-    findCachedCaller: keyring.findCached,
+    ownerOf,
     text: { ...callDeps, memorySettings: memory.settings.getInTime, handleCall, knownPrompts },
     countTokens: { ...callDeps, countTokens, knownPrompts },
     media: { ...callDeps, ...media.routes },
@@ -128,7 +134,7 @@ export function createApi(deps: ApiDeps): Api {
         const { catalog, config } = snapshot();
         return listModels({ ...request, catalog, catalogFill: config.catalogFill, startedAt });
       },
-      ...{ logger, countError },
+      ...errorReports,
     },
     memory: createMemoryRouteDeps({ findCaller, bodyMemory, memory, remember: learning.remember, eraseSubject, readStored }),
     health,

@@ -7,6 +7,7 @@ import type { Logger } from '../observability/logger.ts';
 import { recordErrorCode } from '../observability/tracing.ts';
 import { ClientDisconnectedError } from './body.ts';
 import { breakOff } from './break-off.ts';
+import type { ErrorPace } from './error-pace.ts';
 import { endWithLinger } from './lingering-close.ts';
 import { PlainTextError } from './plain-text-error.ts';
 
@@ -16,17 +17,18 @@ export type ErrorStyle = 'chat' | 'messages';
 export interface ErrorReports {
   readonly logger: Logger;
   readonly countError: (code: ErrorCode) => void;
+  readonly errorPace: ErrorPace;
 }
 
 /**
- * Sends an error response. Errors that we didn't expect are logged, and the caller gets `internal_error`. `callId` is
- * the id of the call that failed, if there is one.
+ * Sends an error response, which can be delayed (`error-pace.ts`). Errors that we didn't expect are logged, and the
+ * caller gets `internal_error`. `callId` is the id of the call that failed, if there is one.
  */
 export function sendError(
   response: ServerResponse,
   error: unknown,
   style: ErrorStyle,
-  { logger, countError }: ErrorReports,
+  { logger, countError, errorPace }: ErrorReports,
   callId?: string,
 ): void {
   if (error instanceof ClientDisconnectedError || response.destroyed) return;
@@ -40,7 +42,7 @@ export function sendError(
   if (error instanceof PlainTextError || error instanceof URIError) {
     const { status, message } = error instanceof PlainTextError ? error : invalidUrl();
     countError('bad_request');
-    sendBytes(response, status, 'text/plain; charset=utf-8', Buffer.from(`${message}\n`));
+    sendPaced(response, errorPace, () => sendBytes(response, status, 'text/plain; charset=utf-8', Buffer.from(`${message}\n`)));
     return;
   }
   const apiError = error instanceof GatewayError ? error : gatewayError('internal_error', { cause: error });
@@ -56,7 +58,13 @@ export function sendError(
     style === 'messages'
       ? { type: 'error', error: { type: messagesErrorType(status), message, ...members } }
       : { error: { message, type: code, code, ...members } };
-  sendJson(response, status, body);
+  sendPaced(response, errorPace, () => sendJson(response, status, body));
+}
+
+function sendPaced(response: ServerResponse, errorPace: ErrorPace, send: () => void): void {
+  const delayMs = errorPace(response.req);
+  if (delayMs === 0) send();
+  else setTimeout(() => response.destroyed || send(), delayMs);
 }
 
 /**

@@ -12,8 +12,7 @@
  * until almost all of these are open.
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
-import type { Caller } from '../core/call.ts';
-import { parseKey } from './authenticate.ts';
+import type { RequestOwner } from './request-owner.ts';
 
 const burst = 16;
 /**
@@ -33,11 +32,8 @@ const maxAcceptMs = 5;
 const maxWaiting = 10_000;
 
 export interface FairStartsOptions {
-  /**
-   * Returns the owner of a request, which is its project if we know that. Requests of the same owner share one place in
-   * the rotation.
-   */
-  readonly ownerOf: (request: IncomingMessage) => string;
+  /** Requests of the same owner share one place in the rotation. */
+  readonly ownerOf: RequestOwner;
   readonly now?: () => number;
   readonly nextTurn?: ((run: () => void) => void) | undefined;
 }
@@ -163,17 +159,4 @@ export function startFairly(listener: RequestListener, options: FairStartsOption
  */
 function credentialsOf({ headers, socket }: IncomingMessage): string {
   return headers.authorization ?? String(headers['x-api-key'] ?? socket.remoteAddress);
-}
-
-/** Returns the project of a request's virtual key, or the client's address if we don't know the key. */
-export function createOwnerOf(findCached: (key: string) => Caller | null): (request: IncomingMessage) => string {
-  return ({ headers, socket }) => {
-    try {
-      const caller = findCached(parseKey(headers, true));
-      if (caller) return caller.projectId;
-    } catch {
-      // If the key is missing or invalid, the handler of the request reports that, so ignore it here.
-    }
-    return socket.remoteAddress ?? '';
-  };
 }

@@ -2,15 +2,15 @@
 import { createServer, IncomingMessage, type RequestListener, type Server, ServerResponse } from 'node:http';
 import type { Express, NextFunction, Request, RequestHandler, Response, Router } from 'express';
 import express from 'express';
-import type { Caller } from '../core/call.ts';
 import { gatewayError } from '../core/errors.ts';
 import type { TurnBatch } from '../core/turn-batch.ts';
 import { requireToken } from './admin.ts';
 import { allowOrigins } from './cors.ts';
 import { createErrorHandler, type ErrorReports, invalidUrl, sendError, sendJson } from './error-handler.ts';
-import { createOwnerOf, startFairly } from './fair-starts.ts';
+import { startFairly } from './fair-starts.ts';
 import { allowHalfOpen, continueInOrder } from './half-close.ts';
 import { describeApi, publicAddresses } from './openapi.ts';
+import type { RequestOwner } from './request-owner.ts';
 import { createCompletionsRoute } from './routes/completions.ts';
 import { type CountTokensRouteDeps, createCountTokensRoute } from './routes/count-tokens.ts';
 import { createHealthRoutes, type HealthDeps } from './routes/health.ts';
@@ -36,10 +36,7 @@ export interface HealthServerDeps extends ErrorReports {
 export interface ServerDeps extends HealthServerDeps {
   /** Null if traces aren't exported. */
   readonly traceSampling: RequestSampling | null;
-  /**
-   * Returns null if we'd have to ask the database for the caller. Throws if the key has been revoked or has expired.
-   */
-  readonly findCachedCaller: (key: string) => Caller | null;
+  readonly ownerOf: RequestOwner;
   readonly text: TextRouteDeps;
   readonly countTokens: CountTokensRouteDeps;
   readonly media: MediaRouteDeps;
@@ -119,7 +116,7 @@ export function createHttpServer(deps: ServerDeps): Server {
 
   app.all(/^\/(?:console|my-key)(?:[/.]|$)/, whenRequested(deps.console));
 
-  return serve(app, deps, createOwnerOf(deps.findCachedCaller), (listener) => {
+  return serve(app, deps, deps.ownerOf, (listener) => {
     const withOrigins = allowOrigins(deps.corsOrigins, listener);
     return deps.traceSampling === null ? withOrigins : traceRequests(withOrigins, deps.traceSampling);
   });
@@ -149,12 +146,7 @@ function createExpress(): Express {
 }
 
 /** Adds the health and metrics routes and the 404 handler. `wrap` adds handlers that run before them. */
-function serve(
-  app: Express,
-  deps: HealthServerDeps,
-  ownerOf: (request: IncomingMessage) => string,
-  wrap: (listener: RequestListener) => RequestListener,
-): Server {
+function serve(app: Express, deps: HealthServerDeps, ownerOf: RequestOwner, wrap: (listener: RequestListener) => RequestListener): Server {
   // The only requests for which Express calls `next` are those whose target it can't parse, e.g. `http://[`. Without
   // our own `next`, it would send an HTML page.
   const route = app as (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void) => void;

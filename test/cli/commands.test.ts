@@ -129,7 +129,7 @@ beforeAll(async () => {
       getUsage: async () => ({ month: '2026-11', spend: 1.5, monthly_cap: null, by_model: [], by_task: [], by_source: [] }),
     }),
   );
-  app.use(createErrorHandler({ logger: quiet, countError: () => undefined }));
+  app.use(createErrorHandler({ logger: quiet, countError: () => undefined, errorPace: () => 0 }));
   server = createServer(app);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const address = server.address();

@@ -76,7 +76,7 @@ describeDatabases('/provision', (database) => {
       readWork: async () => null,
     };
     app.use('/provision', createProvisionRoutes(deps));
-    app.use(createErrorHandler({ logger: silentLogger, countError: () => undefined }));
+    app.use(createErrorHandler({ logger: silentLogger, countError: () => undefined, errorPace: () => 0 }));
     server = createServer(app);
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const address = server.address();

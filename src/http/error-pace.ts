@@ -1,0 +1,37 @@
+/**
+ * Slows down callers that get errors in a loop, e.g. because they retry without waiting after a 429 or while their
+ * vendor is down. A failed call takes so little time that a few connections can use up a whole processor, and then the
+ * calls of other projects have to queue. So while the event loop is busy, we send each project at most 200 errors per
+ * second, and hold back the others for up to a second. Successful responses never wait.
+ */
+import type { IncomingMessage } from 'node:http';
+import { LRUCache } from 'lru-cache';
+import type { RequestOwner } from './request-owner.ts';
+
+const intervalMs = 5;
+/** We never hold an error for longer than this, because each one keeps a connection and its response in memory. */
+const maxDelayMs = 1_000;
+/** If there are more owners than this, the ones that haven't had an error for the longest time start over. */
+const maxOwners = 10_000;
+
+/** Returns for how many milliseconds we should hold back an error response to this request. */
+export type ErrorPace = (request: IncomingMessage) => number;
+
+export interface ErrorPaceOptions {
+  readonly ownerOf: RequestOwner;
+  readonly isBusy: () => boolean;
+  readonly now?: () => number;
+}
+
+export function createErrorPace({ ownerOf, isBusy, now = () => performance.now() }: ErrorPaceOptions): ErrorPace {
+  /** When we may send the next error, by owner. */
+  const nextAt = new LRUCache<string, number>({ max: maxOwners });
+  return (request) => {
+    if (!isBusy()) return 0;
+    const owner = ownerOf(request);
+    const time = now();
+    const sendAt = Math.min(Math.max(nextAt.get(owner) ?? 0, time), time + maxDelayMs);
+    nextAt.set(owner, sendAt + intervalMs);
+    return sendAt - time;
+  };
+}

@@ -1,0 +1,87 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { expect, test } from '@jest/globals';
+import { gatewayError } from '../../src/core/errors.ts';
+import { createIsBusy } from '../../src/core/event-loop-load.ts';
+import { sendError } from '../../src/http/error-handler.ts';
+import { createErrorPace } from '../../src/http/error-pace.ts';
+
+const logger = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+
+function createPace() {
+  const state = { time: 0, isBusy: true };
+  const ownerOf = ({ headers }: IncomingMessage): string => headers.authorization ?? '';
+  const pace = createErrorPace({ ownerOf, isBusy: () => state.isBusy, now: () => state.time });
+  const fail = (project: string): number => pace({ headers: { authorization: project } } as IncomingMessage);
+  return { state, fail };
+}
+
+test("sends the errors of a project 5 ms apart while the event loop is busy, but not another project's", () => {
+  const { fail } = createPace();
+  expect([fail('loop'), fail('loop'), fail('loop')]).toEqual([0, 5, 10]);
+  expect(fail('other')).toBe(0);
+});
+
+test('holds back no error while the event loop has time', () => {
+  const { state, fail } = createPace();
+  state.isBusy = false;
+  expect([fail('loop'), fail('loop')]).toEqual([0, 0]);
+});
+
+test('never holds back an error for more than a second, no matter how many a project gets', () => {
+  const { state, fail } = createPace();
+  const delays = Array.from({ length: 1_000 }, () => fail('loop'));
+  expect(Math.max(...delays)).toBe(1_000);
+  state.time += 500;
+  expect(fail('loop')).toBeLessThanOrEqual(1_000);
+});
+
+test('a project whose errors have stopped for a moment gets its next error immediately', () => {
+  const { state, fail } = createPace();
+  for (let count = 0; count < 10; count += 1) fail('loop');
+  state.time += 50;
+  expect(fail('loop')).toBe(0);
+});
+
+test('the event loop is busy if it was active for more than half of the last tenth of a second', () => {
+  const state = { time: 0, active: 0 };
+  const isBusy = createIsBusy(
+    () => state.time,
+    (current, previous) => {
+      const active = (current?.active ?? state.active) - (previous?.active ?? 0);
+      const elapsed = (current ? current.active + current.idle : state.time) - (previous ? previous.active + previous.idle : 0);
+      return { active, idle: elapsed - active, utilization: elapsed === 0 ? 0 : active / elapsed };
+    },
+  );
+  const pass = (ms: number, activeMs: number): boolean => {
+    state.time += ms;
+    state.active += activeMs;
+    return isBusy();
+  };
+  expect(pass(100, 40)).toBe(false);
+  expect(pass(100, 60)).toBe(true);
+  // It's too early for the next measurement.
+  expect(pass(50, 0)).toBe(true);
+  expect(pass(50, 0)).toBe(false);
+});
+
+test('sends an error that was held back, and drops it if the caller has disconnected', async () => {
+  const delays = [20, 20];
+  const server = createServer((_request, response) => {
+    const errorPace = (): number => delays.pop() ?? 0;
+    sendError(response, gatewayError('tenant_capped'), 'chat', { logger, countError: () => undefined, errorPace });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const leaving = connect(port, '127.0.0.1', () => leaving.write('GET / HTTP/1.1\r\nhost: gateway\r\n\r\n'));
+  const [, response] = await once(server, 'request');
+  leaving.destroy();
+  await once(response, 'close');
+  const answered = await fetch(`http://127.0.0.1:${port}/`);
+  expect(answered.status).toBe(429);
+  expect(await answered.json()).toMatchObject({ error: { code: 'tenant_capped' } });
+  server.close();
+  await once(server, 'close');
+});
