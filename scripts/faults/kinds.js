@@ -154,7 +154,7 @@ export const kinds = {
       readyz: null,
       metric: 'gateway_slow_attempts_total{provider="hanging"} > 0',
       alert: 'ProviderHangs',
-      log: 'slow attempt counted as a failure of the provider',
+      log: 'vendor unusually slow; counting it as a provider failure',
     },
     ...vendorFault('hanging', 'hang'),
     promise: 'no call fails',

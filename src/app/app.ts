@@ -123,7 +123,7 @@ export async function createApp(options: AppOptions) {
   });
   const pools = createPoolState();
   const contentWaits = createContentWaits(({ projectId, breakerKey }) => {
-    logger.warn({ projectId, provider: breakerKey }, 'slow attempt counted as a failure of the provider');
+    logger.warn({ projectId, provider: breakerKey }, 'vendor unusually slow; counting it as a provider failure');
     breakers.recordFailure(projectId, breakerKey);
   }, contentWaitTickMs);
   const turnBatch = createTurnBatch();
@@ -184,7 +184,7 @@ export async function createApp(options: AppOptions) {
   let isStopping = false;
   let reloads = 0;
   const deleteRuns: Durable['deleteRuns'] = async (workflowId, recordRuns) => {
-    if (!durable) throw new Error('durable work has not been started');
+    if (!durable) throw new Error('workflow runs cannot be deleted before durable work has started');
     return durable.deleteRuns(workflowId, recordRuns);
   };
   const erasures = createErasures({ ...base, callRecording, responseCache, deleteRuns });

@@ -71,8 +71,8 @@ async function checkProvider(httpClient: VendorHttpClient, provider: CheckedProv
       const unlisted = names.filter((name) => list.models.length > 0 && !list.models.includes(name));
       const accepted = acceptance(provider);
       return unlisted.length === 0
-        ? checked(true, `${accepted}, ${list.models.length} ${list.models.length === 1 ? 'model is' : 'models are'} listed`)
-        : checked(false, `${accepted}, but the vendor doesn't list ${unlisted.join(', ')}; check the names and model_names`);
+        ? checked(true, `${accepted} and lists ${list.models.length} ${list.models.length === 1 ? 'model' : 'models'}`)
+        : checked(false, `${accepted}, but doesn't list ${unlisted.join(', ')}; check the names of your models and model_names`);
     }
     const isMissing = [200, 404, 405, 501].includes(list.status);
     const path = provider.dialect === 'gemini' ? videoPath : routeCodecs[provider.dialect].path;
@@ -85,9 +85,7 @@ async function checkProvider(httpClient: VendorHttpClient, provider: CheckedProv
     if (error.isWithoutCredential)
       return checked(false, `${error.detail}; check auth, the identity of this machine, and HTTPS_PROXY and NO_PROXY`);
     const reason = error.detail ?? errorMessage(error);
-    const advice = /certificate/.test(reason)
-      ? "set ca_file if your company's authority issued it"
-      : 'check base_url, proxy and the network';
+    const advice = /certificate/.test(reason) ? "set ca_file if your company's own CA issued it" : 'check base_url, proxy and the network';
     return checked(false, `${origin}: ${reason}; ${advice}`);
   }
 }
@@ -102,20 +100,21 @@ function explain(
   if (status === 401 && identity !== null)
     return checked(
       false,
-      `the credential of the ${identity.type} identity is not accepted: check auth, the region and the permissions.${said}`,
+      `the vendor rejected the credential of the ${identity.type} identity: check auth, the region and the permissions.${said}`,
     );
   if (status === 401 || (status === 400 && /\bkey\b.*\b(?:in)?valid\b|\binvalid\b.*\bkey\b/i.test(message ?? '')))
     return checked(
       false,
-      `${apiKey === null ? 'the vendor requires a key: set api_key' : 'the key is not accepted: check api_key and auth'}.${said}`,
+      `${apiKey === null ? 'the vendor requires an API key: set api_key' : 'the vendor rejected the API key: check api_key and auth'}.${said}`,
     );
-  if (status === 403) return checked(false, `the key is valid, but lacks permission: check its roles, its project and the region.${said}`);
+  if (status === 403)
+    return checked(false, `the credential is valid but lacks permission: check its roles, its project and the region.${said}`);
   if (status === 404) {
     const hasModelInPath = Object.values(requests.paths).some((path) => path?.includes('{model}'));
     const advice = hasModelInPath
       ? 'base_url, query, and whether the deployment or model exists'
       : 'that base_url includes the version prefix';
-    return checked(false, `the vendor has nothing at ${baseUrl}: check ${advice}.${said}`);
+    return checked(false, `the vendor responded with 404 at ${baseUrl}: check ${advice}.${said}`);
   }
   if (status === 429)
     return checked(true, `the vendor is rate limiting requests, so the credential could not be checked; try again later.${said}`);
@@ -126,8 +125,8 @@ function explain(
 }
 
 function acceptance({ apiKey, identity }: ProviderConfig): string {
-  if (identity !== null) return 'the credential is accepted';
-  return apiKey === null ? 'the vendor accepts requests without a key' : 'the key is accepted';
+  if (identity !== null) return 'the vendor accepted the credential';
+  return apiKey === null ? 'the vendor accepts requests without a key' : 'the vendor accepted the API key';
 }
 
 interface CheckRequest {

@@ -41,7 +41,9 @@ export function createReadiness(deps: ReadinessDeps): HealthDeps {
   /** Returns the reasons why every call would currently get a 503. Empty if calls can succeed. */
   const callReasons = async (): Promise<string[]> => [
     ...((await deps.keyring.canFind()) ? [] : ['virtual keys cannot be read: the database is unavailable and no key is cached']),
-    ...(deps.admission.isRefusing() ? ['ceilings cannot be checked: the database is unavailable and on_budget_store_down is refuse'] : []),
+    ...(deps.admission.isRefusing()
+      ? ['ceilings cannot be checked: the database is unavailable and on_budget_store_down is set to refuse']
+      : []),
     ...(deps.bodyMemory.isFull() ? ['too many large requests are being served'] : []),
   ];
 
@@ -64,12 +66,17 @@ export function createReadiness(deps: ReadinessDeps): HealthDeps {
       ...(deps.isWorker ? [] : deps.durableWaitReasons().map((reason) => `durable work is paused: ${reason}`)),
       ...deps.identityStates().flatMap(({ provider, type, isValid, problem }) => {
         if (isValid && problem === null) return [];
-        const effect = isValid ? 'cannot be refreshed, the current credential is still valid' : 'has no valid credential; calls fail over';
+        const effect = isValid
+          ? 'cannot be refreshed, but its current credential is still valid'
+          : 'has no valid credential, so its calls fail over';
         return [`the ${type} identity of the provider ${provider} ${effect}${problem === null ? '' : `: ${problem}`}`];
       }),
       ...deps
         .listLeaseholders()
-        .map((id) => `leases of the dead process ${id} still hold part of a ceiling; release them with: gateway leases release ${id}`),
+        .map(
+          (id) =>
+            `the dead process ${id} still holds leases, which count against ceilings; release them with: gateway leases release ${id}`,
+        ),
     ],
   };
 }

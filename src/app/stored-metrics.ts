@@ -51,7 +51,7 @@ export function createStoredMetrics({ snapshot, database, dataDir, logger }: Sto
       logger.debug({ err }, 'failed to read metrics from the database');
       return { databaseUp: 0 };
     };
-    return withTimeout(reading.catch(unavailable), timeoutMs, () => unavailable('no response in time'));
+    return withTimeout(reading.catch(unavailable), timeoutMs, () => unavailable('timed out'));
   };
 }
 

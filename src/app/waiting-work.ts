@@ -33,6 +33,6 @@ export function createWorkReader({ snapshot, database, dataDir, logger }: WorkRe
       logger.debug({ err }, 'failed to read pending work');
       return null;
     };
-    return withTimeout(read().catch(unavailable), timeoutMs, () => unavailable('no response in time'));
+    return withTimeout(read().catch(unavailable), timeoutMs, () => unavailable('timed out'));
   };
 }

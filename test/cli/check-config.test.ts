@@ -83,23 +83,23 @@ describe('check-config --online', () => {
   const invalid = JSON.stringify({ error: { message: 'invalid key key-of-the-vendor' } });
 
   test.each<[string, Responder, number, string]>([
-    ['lists its models', (response) => response.end(models), 0, 'works  the key is accepted, 2 models are listed'],
+    ['lists its models', (response) => response.end(models), 0, 'works  the vendor accepted the API key and lists 2 models'],
     [
       'does not list a model of a tier',
       (response) => response.end(JSON.stringify({ data: [{ id: 'other' }] })),
-      ...[1, "fails  the key is accepted, but the vendor doesn't list small; check the names and model_names"],
+      ...[1, "fails  the vendor accepted the API key, but doesn't list small; check the names of your models and model_names"],
     ],
     [
       'rejects the key',
       (response) => response.writeHead(401).end(invalid),
       1,
-      'the key is not accepted: check api_key and auth. The vendor says: invalid key [key]',
+      'the vendor rejected the API key: check api_key and auth. The vendor says: invalid key [key]',
     ],
-    ['gives no permission', (response) => response.writeHead(403).end('{}'), 1, 'the key is valid, but lacks permission'],
+    ['gives no permission', (response) => response.writeHead(403).end('{}'), 1, 'the credential is valid but lacks permission'],
     [
       'has no list of models',
       (response, { method }) => response.writeHead(method === 'GET' ? 404 : 400).end('{}'),
-      ...[0, 'works  the key is accepted'],
+      ...[0, 'works  the vendor accepted the API key'],
     ],
     ['has nothing at this address', (response) => response.writeHead(404).end('{}'), 1, 'check that base_url includes the version prefix'],
     ['fails', (response) => response.writeHead(503).end('down'), 1, 'the vendor failed with status 503: try again later'],
@@ -129,7 +129,7 @@ describe('check-config --online', () => {
       const canaries = { standard: { model: 'azure/next', share: 0.05 } };
       const file = JSON.stringify({ providers: { azure }, tiers: { standard: ['azure/small'] }, canaries });
       const { status, written } = await check(file, { ...secrets, GATEWAY_TEMPORAL: 'off' }, '--online');
-      expect([status, written]).toEqual([0, expect.stringMatching(/azure +works +the key is accepted/)]);
+      expect([status, written]).toEqual([0, expect.stringMatching(/azure +works +the vendor accepted the API key/)]);
       expect(received.map(({ method, path }) => `${method} ${path}`)).toEqual([
         'GET /openai/v1/models',
         'POST /openai/v1/chat/completions',
@@ -149,8 +149,8 @@ describe('check-config --online', () => {
       const file = JSON.stringify({ providers: { pool }, tiers: { standard: ['pool/small'] } });
       const { status, written } = await check(file, { ...secrets, GATEWAY_TEMPORAL: 'off' }, '--online');
       expect(status).toBe(1);
-      expect(written).toMatch(/pool\/east +works +the key is accepted/);
-      expect(written).toMatch(/pool\/west +fails +the key is not accepted/);
+      expect(written).toMatch(/pool\/east +works +the vendor accepted the API key/);
+      expect(written).toMatch(/pool\/west +fails +the vendor rejected the API key/);
     });
   });
 });

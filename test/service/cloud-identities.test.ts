@@ -177,7 +177,7 @@ test('checks cloud identities with check-config --online', async () => {
   expect(await checkProviders(config)).toMatchObject([{ provider: 'azure', works: true }]);
   vendor.check = () => 401;
   expect((await checkProviders(config))[0]?.message).toMatch(
-    /^the credential of the azure identity is not accepted: check auth, .* The vendor says: refused Bearer \[key\]$/,
+    /^the vendor rejected the credential of the azure identity: check auth, .* The vendor says: refused Bearer \[key\]$/,
   );
   vendor.check = (request) => (accepts(request) ? 200 : 401);
 });
@@ -214,7 +214,7 @@ test('fails over when a cloud issues no new credentials', async () => {
   await until('the next credentials', () => clouds.issued.length >= issuedBefore + 5);
   clouds.failure = { status: 400, body: xmlError('Throttling', 'Rate exceeded') };
   await until('the details of readyz', async () => (await details()).includes('identity of the provider azure cannot be refreshed'));
-  expect(await details()).toContain('the current credential is still valid');
+  expect(await details()).toContain('its current credential is still valid');
   expect((await call('azure/gpt-4o')).status).toBe(200);
 
   await until('the end of all credentials', async () => (await details()).split('has no valid credential').length === models.length + 1);
