@@ -102,7 +102,7 @@ export function createLeaseStore(database: Database): LeaseStore {
     if (grant !== undefined) return grant;
     await createCounter(database, request.counter);
     const second = await acquireExisting(database, request);
-    if (second === undefined) throw new Error('the counter that was just inserted cannot be found');
+    if (second === undefined) throw new Error('expected to find the counter that was just inserted');
     return second;
   };
   return {

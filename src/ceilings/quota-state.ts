@@ -53,7 +53,7 @@ export function createQuotaStateMachine({ tasks, onFailure, onIdle, onTransition
   let running: Promise<void> = Promise.resolve();
 
   const enter = (next: QuotaState): void => {
-    if (!quotaTransitions[current].includes(next)) throw new Error(`a quota cannot change from ${current} to ${next}`);
+    if (!quotaTransitions[current].includes(next)) throw new Error(`invalid transition of the quota state from ${current} to ${next}`);
     onTransition?.(current, next);
     current = next;
   };

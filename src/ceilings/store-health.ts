@@ -99,7 +99,7 @@ export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, 
     async watch<Result>(work: Promise<Result>, onStalled: () => void): Promise<Result> {
       const onTimeout = (hasResponded: boolean): void => {
         if (hasResponded) logger.warn({}, 'quota query timed out');
-        else goDown('no response in time');
+        else goDown('timed out');
         onStalled();
       };
       // The embedded database needs no timeout. It runs in this process, so it may be busy but is never unreachable.

@@ -60,7 +60,7 @@ function createQuota(logger: Pick<Logger, 'warn'>): UnmeteredQuota {
       if (bound > left && !isOnly) {
         const ceiling = `${key.scope} ${key.ceiling} ${key.window}`;
         if (!isExhausted)
-          logger.warn({ projectId: key.projectId, ceiling }, 'allowance for calls during the quota store outage used up; refusing calls');
+          logger.warn({ projectId: key.projectId, ceiling }, 'unmetered allowance used up during a quota store outage; refusing calls');
         isExhausted = true;
         return { kind: 'denied' };
       }

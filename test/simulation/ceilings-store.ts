@@ -190,7 +190,7 @@ export function createModelLeaseStore(
       if (grant !== undefined) return grant;
       await request(() => store.createCounter(wanted.counter));
       const second = await request(() => store.acquire(wanted));
-      if (second === undefined) throw new Error('the counter that was just inserted cannot be found');
+      if (second === undefined) throw new Error('expected to find the counter that was just inserted');
       return second;
     },
     release: (lease, amount) => request(() => store.release(lease, amount)),
