@@ -45,12 +45,12 @@ export function formatImport(response: JsonObject): string {
     `${added.length} added, ${changed.length} changed, ${asStrings(response.unchanged).length} unchanged.`,
     ...added.map((model) => `added    ${model}`),
     ...changed.map((model) => `changed  ${model}`),
-    ...(kept.length > 0 ? [`Stored but not active, because gateway.yaml has rows for them: ${kept.join(', ')}`] : []),
+    ...(kept.length > 0 ? [`Stored but not used, because rows in gateway.yaml override them: ${kept.join(', ')}`] : []),
     ...(skipped.length > 0 ? [`Skipped ${pluralize(skipped.length, 'entry', 'entries')}:`] : []),
     ...[...Map.groupBy(skipped, ({ reason }) => String(reason))].map(([reason, entries]) => `  ${reason}: ${formatNames(entries)}`),
     ...(unmatched > 0
       ? [
-          `${pluralize(unmatched, 'entry has', 'entries have')} vendors without a provider here; match one with --as <name in the table>=<provider>.`,
+          `${pluralize(unmatched, 'entry belongs to a vendor that matches', 'entries belong to vendors that match')} none of your providers; match one with --as <name in the table>=<provider>.`,
         ]
       : []),
   ];

@@ -216,9 +216,9 @@ export function formatReprice(response: JsonObject): string {
     ['attempts changed', response.attempts_changed],
     ['ceilings changed', response.counters_changed],
     ...(response.prices === 'now' ? [['price history corrected', asArray(response.prices_corrected)] as const] : []),
-    ['left: price unknown', skipped.price_unknown],
-    ['left: units not kept', skipped.units_not_kept],
-    ['left: videos', skipped.video],
+    ['skipped: price unknown', skipped.price_unknown],
+    ['skipped: units not stored', skipped.units_not_kept],
+    ['skipped: videos', skipped.video],
     ['difference', `${difference < 0 ? '-' : ''}${formatUsd(Math.abs(difference))}`],
   ]);
 }

@@ -69,7 +69,7 @@ async function createInvocation({ name, command, environment, output, options, g
   // URL parsers resolve `.` and `..`, even if they're escaped, and the request would go somewhere else.
   for (const parameter of command.operations.flatMap(parametersOf)) {
     const value = args[parameter] ?? options[parameter];
-    if (value === '.' || value === '..') throw new CommandError(`${parameter}: must not be ${value}, because a path can't contain it`);
+    if (value === '.' || value === '..') throw new CommandError(`${parameter}: must not be "${value}", because URL paths can't contain it`);
   }
   const members = await readMembers(membersOf(name, command), options);
   for (const argument of command.args ?? []) members[argument] = args[argument];

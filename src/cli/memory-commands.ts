@@ -19,7 +19,7 @@ const team = '/provision/teams/{project}';
 export async function exportMemory({ download, options, output, warn }: Invocation): Promise<JsonObject> {
   const file = typeof options.output === 'string' ? options.output : null;
   if (file === null && options.json === true)
-    throw new CommandError('--json requires --output, because the export is written to standard output');
+    throw new CommandError("--json requires --output, because standard output can't contain both the export and the JSON");
   const counter = createCounter(download(`get ${team}/memory/export`));
   if (file === null) {
     if (output.stream) await pipeline(Readable.from(counter.chunks), output.stream, { end: false });

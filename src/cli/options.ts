@@ -75,7 +75,7 @@ export function toOptions(member: Member): Option[] {
   const name = optionName(member.name);
   const { kind, values, description = '' } = member;
   if (isSwitch(member)) {
-    const negated = member.in === 'query' ? [] : [new Option(`--no-${name}`, `takes --${name} back`)];
+    const negated = member.in === 'query' ? [] : [new Option(`--no-${name}`, `the opposite of --${name}`)];
     return [new Option(`--${name}`, description), ...negated];
   }
   if (name === 'rule')
@@ -92,7 +92,7 @@ export function toOptions(member: Member): Option[] {
   const help = [
     description.replaceAll(/\bnull\b/g, word ?? 'null'),
     isLong ? `one of ${choices.join(', ')}` : '',
-    kind === 'lists' ? 'may be repeated; none removes all rules' : '',
+    kind === 'lists' ? 'may be repeated; use none to remove them all' : '',
   ];
   const option = new Option(`--${name} <${value.join('|')}>`, help.filter((part) => part !== '').join('; '));
   return [kind === 'lists' ? option.argParser(collect) : option];

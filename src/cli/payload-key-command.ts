@@ -69,11 +69,13 @@ function readOptions(args: readonly string[]) {
 function findMistakes([action, ...rest]: readonly string[], { promote, remove, json }: Options): string[] {
   const mistakes: string[] = [];
   if (action !== 'check' && action !== 'rotate')
-    mistakes.push(`${action === undefined ? 'missing action' : `unknown action "${action}"`}: gateway payload-key check or rotate`);
-  if (rest.length > 0) mistakes.push(`"${rest[0]}" is an unexpected argument`);
-  if (action === 'check' && (promote || remove)) mistakes.push('--promote, --remove: are only allowed with rotate');
-  if (action === 'rotate' && json) mistakes.push('--json: is only allowed with check');
-  if (promote && remove) mistakes.push('--promote, --remove: use only one of them');
+    mistakes.push(
+      `${action === undefined ? 'missing action' : `unknown action "${action}"`}; use gateway payload-key check or gateway payload-key rotate`,
+    );
+  if (rest.length > 0) mistakes.push(`unexpected argument "${rest[0]}"`);
+  if (action === 'check' && (promote || remove)) mistakes.push('--promote and --remove are only allowed with rotate');
+  if (action === 'rotate' && json) mistakes.push('--json is only allowed with check');
+  if (promote && remove) mistakes.push('use either --promote or --remove, not both');
   return mistakes;
 }
 
@@ -83,7 +85,8 @@ async function check(settings: EnvironmentSettings, asJson: boolean, output: Com
   return report.keys.some(({ configured }) => !configured) ? 1 : 0;
 }
 
-const apply = 'Set this value in all processes: restart them, or write it into the file of TEMPORAL_PAYLOAD_KEY_FILE and send SIGHUP.';
+const apply =
+  'Set this value in all processes: restart them, or write it to the file that TEMPORAL_PAYLOAD_KEY_FILE names and send SIGHUP.';
 
 async function rotate(settings: EnvironmentSettings, { promote, remove }: Options, output: CommandOutput): Promise<number> {
   const keys = settings.temporal.payloadKeys;
@@ -96,20 +99,20 @@ async function rotate(settings: EnvironmentSettings, { promote, remove }: Option
   if (!promote && !remove) {
     if (keys.length > 1)
       throw new CommandError(
-        `TEMPORAL_PAYLOAD_KEY already has ${keys.length} keys; finish that rotation with rotate --promote and rotate --remove`,
+        `TEMPORAL_PAYLOAD_KEY already has ${keys.length} keys; finish the current rotation first, with rotate --promote and rotate --remove`,
       );
     const key = randomBytes(32).toString('base64');
-    const next = keys.length === 0 ? 'It encrypts new payloads from then on.' : 'Then: gateway payload-key rotate --promote';
+    const next = keys.length === 0 ? 'After that, it encrypts new payloads.' : 'Then run: gateway payload-key rotate --promote';
     return print([...keys, key], `Added the key ${keyIdsOf([key]).join()}. ${apply} ${next}`);
   }
   const [first = '', ...others] = keys;
   const last = others.at(-1);
-  if (last === undefined) throw new CommandError('TEMPORAL_PAYLOAD_KEY has fewer than two keys; begin with gateway payload-key rotate');
+  if (last === undefined) throw new CommandError('TEMPORAL_PAYLOAD_KEY has fewer than two keys; start with gateway payload-key rotate');
   if (promote) {
     const next = [last, first, ...others.slice(0, -1)];
     return print(
       next,
-      `The key ${keyIdsOf([last]).join()} is now first and encrypts new payloads in place of ${ids[0]}. ${apply} Then: gateway payload-key rotate --remove`,
+      `The key ${keyIdsOf([last]).join()} is now first and encrypts new payloads in place of ${ids[0]}. ${apply} Then run: gateway payload-key rotate --remove`,
     );
   }
   const report = describeKeyUsage(await readUsage(settings), ids);
@@ -118,7 +121,10 @@ async function rotate(settings: EnvironmentSettings, { promote, remove }: Option
     output.writeError(formatKeyUsage(report));
     throw new CommandError(`cannot remove ${needed.map(({ id }) => id).join(', ')}: open runs or schedules still need it`);
   }
-  return print([first], `Removed ${ids.slice(1).join(', ')}. Closed runs that it encrypted can no longer be read or reset. ${apply}`);
+  return print(
+    [first],
+    `Removed ${ids.slice(1).join(', ')}. Closed runs whose payloads were encrypted with these keys can no longer be read or reset. ${apply}`,
+  );
 }
 
 function keyIdsOf(keys: readonly string[]): string[] {

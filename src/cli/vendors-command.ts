@@ -45,8 +45,8 @@ export async function runVendorsCommand(args: readonly string[], env: Environmen
   const [action, vendorName, extra] = positionals;
   if (values.help) output.write(usage);
   else if (action === undefined) output.write(listVendors(values.json === true));
-  else if (action !== 'add') throw new ConfigError([`unknown action "${action}": gateway vendors or gateway vendors add <vendor>`]);
-  else if (extra !== undefined) throw new ConfigError([`"${extra}" is an unexpected argument`]);
+  else if (action !== 'add') throw new ConfigError([`unknown action "${action}"; use gateway vendors, or gateway vendors add <vendor>`]);
+  else if (extra !== undefined) throw new ConfigError([`unexpected argument "${extra}"`]);
   else if (ask) await addProvider(vendorName, values, { env, output, ask });
   else await withTerminal((askInTerminal) => addProvider(vendorName, values, { env, output, ask: askInTerminal }));
   return 0;
@@ -125,9 +125,9 @@ function parseAssignments(assignments: readonly string[], { name, parameters = {
       const description = parameters[parameter];
       if (description === undefined)
         throw new ConfigError([
-          `--set ${parameter}: ${known.length === 0 ? `${name} has no values to set` : `unknown; ${name} has ${known.join(' and ')}`}`,
+          `--set ${parameter}: ${known.length === 0 ? `${name} has no values to set` : `there is no such value; ${name} has ${known.join(' and ')}`}`,
         ]);
-      if (!description.pattern.test(value)) throw new ConfigError([`--set ${parameter}: must be like ${description.example}`]);
+      if (!description.pattern.test(value)) throw new ConfigError([`--set ${parameter}: must look like ${description.example}`]);
       return [parameter, value];
     }),
   );
@@ -138,7 +138,7 @@ function parseModelNames(assignments: readonly string[]): Readonly<Record<string
     assignments.map((assignment) => {
       const [, model, name] = /^([^=]+)=(.+)$/.exec(assignment) ?? [];
       if (model === undefined || name === undefined)
-        throw new ConfigError([`--model-name ${assignment}: must be like gpt-4o=my-deployment`]);
+        throw new ConfigError([`--model-name ${assignment}: must look like gpt-4o=my-deployment`]);
       return [model, name];
     }),
   );
@@ -169,14 +169,15 @@ async function askUntilValid(
 
 function askFor(dialogue: Dialogue, { question, pattern, example }: VendorParameter): Promise<string> {
   return askUntilValid(dialogue, `${question}, such as ${example}`, null, (answer) =>
-    pattern.test(answer) ? null : `"${answer}" is not like ${example}`,
+    pattern.test(answer) ? null : `"${answer}" does not look like ${example}`,
   );
 }
 
 async function chooseCredential(vendor: VendorDescription, options: Options, dialogue: Dialogue): Promise<NewProvider['credential']> {
   const { identity, needsKey = true } = vendor;
   const file = options['credentials-file'];
-  if (file !== undefined && identity?.type !== 'google') throw new ConfigError([`--credentials-file: ${vendor.title} does not use one`]);
+  if (file !== undefined && identity?.type !== 'google')
+    throw new ConfigError([`--credentials-file: ${vendor.title} does not use a credentials file`]);
   if (options.identity || file !== undefined) {
     if (!identity) throw new ConfigError([`--identity: ${vendor.title} only accepts an API key`]);
     return { identity: identity.type, ...(file !== undefined && { credentialsFile: file }) };
@@ -185,14 +186,14 @@ async function chooseCredential(vendor: VendorDescription, options: Options, dia
     if (!needsKey) return { identity: identity.type };
     const question = `Sign in with an API key (key) or with the ${identity.type} identity of this machine (identity)`;
     const choice = await askUntilValid(dialogue, question, 'key', (answer) =>
-      answer === 'key' || answer === 'identity' ? null : `"${answer}" is neither key nor identity`,
+      answer === 'key' || answer === 'identity' ? null : `enter key or identity, not "${answer}"`,
     );
     if (choice === 'identity') return { identity: identity.type };
   }
   if (options['key-variable'] === undefined && !needsKey) return null;
   const byDefault = `${vendor.name.toUpperCase().replaceAll('-', '_')}_API_KEY`;
   const check = (name: string): string | null =>
-    /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) ? null : `"${name}" is not a valid name of an environment variable`;
+    /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) ? null : `"${name}" is not a valid name for an environment variable`;
   const given = options['key-variable'];
   const problem = given === undefined ? null : check(given);
   if (problem !== null) throw new ConfigError([problem]);
@@ -245,7 +246,9 @@ async function withTerminal(run: (ask: Ask) => Promise<void>): Promise<void> {
     await run(async (question, byDefault) => {
       if (lines === null) {
         if (byDefault !== null) return byDefault;
-        throw new ConfigError([`${question}: is required; see gateway vendors --help`]);
+        throw new ConfigError([
+          `${question}: an answer is required, but there is no terminal; pass options instead (see gateway vendors --help)`,
+        ]);
       }
       const answer = (await lines.question(byDefault === null ? `${question}: ` : `${question} [${byDefault}]: `)).trim();
       return answer === '' && byDefault !== null ? byDefault : answer;

@@ -76,10 +76,10 @@ test('reports which models an import added, changed and skipped', async () => {
 added    openai/gpt-7
 added    groq/llama
 changed  openai/gpt-4o-mini
-Stored but not active, because gateway.yaml has rows for them: openai/gpt-4o
+Stored but not used, because rows in gateway.yaml override them: openai/gpt-4o
 Skipped 1 entry:
   no route serves the mode search: search-1
-1 entry has vendors without a provider here; match one with --as <name in the table>=<provider>.
+1 entry belongs to a vendor that matches none of your providers; match one with --as <name in the table>=<provider>.
 `);
   expect(await gateway('catalog', 'list')).toBe(0);
   expect(written).toMatch(/^openai\/gpt-7 +chat +import +\$3\.00 +\$3\.00 +\$15\.00 +above 200000: \$6\.00 and \$15\.00 +- +-$/m);

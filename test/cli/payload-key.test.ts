@@ -140,7 +140,9 @@ test('`payload-key rotate --promote` makes the new key the first one', async () 
   expect(errors).not.toContain(added);
 
   expect(await payloadKey(['rotate'], { TEMPORAL_PAYLOAD_KEY: appended })).toBe(1);
-  expect(errors).toBe('gateway: TEMPORAL_PAYLOAD_KEY already has 2 keys; finish that rotation with rotate --promote and rotate --remove\n');
+  expect(errors).toBe(
+    'gateway: TEMPORAL_PAYLOAD_KEY already has 2 keys; finish the current rotation first, with rotate --promote and rotate --remove\n',
+  );
 });
 
 test('`payload-key rotate` generates the first key if there is none', async () => {
@@ -162,9 +164,9 @@ test('reports all invalid `payload-key` options and settings together', async ()
     (reason: unknown) => reason,
   );
   expect(error instanceof ConfigError ? error.errors : []).toEqual([
-    '"x" is an unexpected argument',
-    '--promote, --remove: are only allowed with rotate',
-    '--promote, --remove: use only one of them',
+    'unexpected argument "x"',
+    '--promote and --remove are only allowed with rotate',
+    'use either --promote or --remove, not both',
     expect.stringContaining('TEMPORAL_PAYLOAD_KEY: must be 32 random bytes in base64'),
   ]);
 });

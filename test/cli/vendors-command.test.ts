@@ -131,10 +131,10 @@ tiers: { standard: [own/m] }
     const output = { write: () => undefined, writeError: (text: string) => void errors.push(text) };
     const ask: Ask = async (question, byDefault) => (question.startsWith('AWS region') ? (answers.shift() ?? 'Ohio') : (byDefault ?? ''));
     await runVendorsCommand(['add', 'bedrock-openai'], { GATEWAY_CONFIG: file }, output, ask);
-    expect(errors).toEqual(['"Ohio" is not like us-east-1\n', '"us east" is not like us-east-1\n']);
+    expect(errors).toEqual(['"Ohio" does not look like us-east-1\n', '"us east" does not look like us-east-1\n']);
     expect(Object.keys(load({ BEDROCK_OPENAI_API_KEY: 'k' }).providers)).toEqual(['bedrock-openai']);
     const again = runVendorsCommand(['add', 'bedrock-openai', '--name', 'two'], { GATEWAY_CONFIG: file }, output, ask);
-    await expect(again).rejects.toThrow('"Ohio" is not like us-east-1');
+    await expect(again).rejects.toThrow('"Ohio" does not look like us-east-1');
   });
 
   test("`vendors add --print` prints the provider's YAML without writing gateway.yaml", async () => {
@@ -146,14 +146,14 @@ tiers: { standard: [own/m] }
   test.each([
     [['add', 'nobody'], '', 'there is no vendor nobody; known ones are openai, '],
     [['remove'], '', 'unknown action "remove"'],
-    [['add', 'groq', 'more'], '', '"more" is an unexpected argument'],
+    [['add', 'groq', 'more'], '', 'unexpected argument "more"'],
     [['add', 'groq', '--set', 'region=x'], '', '--set region: groq has no values to set'],
-    [['add', 'bedrock-openai', '--set', 'region=Ohio'], '', '--set region: must be like us-east-1'],
+    [['add', 'bedrock-openai', '--set', 'region=Ohio'], '', '--set region: must look like us-east-1'],
     [['add', 'bedrock-openai'], '', 'AWS region, such as us-east-1: is missing'],
     [['add', 'groq', '--identity'], '', '--identity: Groq only accepts an API key'],
-    [['add', 'groq', '--credentials-file', 'x'], '', '--credentials-file: Groq does not use one'],
-    [['add', 'groq', '--model-name', 'x'], '', '--model-name x: must be like gpt-4o=my-deployment'],
-    [['add', 'groq', '--key-variable', 'a b'], '', '"a b" is not a valid name of an environment variable'],
+    [['add', 'groq', '--credentials-file', 'x'], '', '--credentials-file: Groq does not use a credentials file'],
+    [['add', 'groq', '--model-name', 'x'], '', '--model-name x: must look like gpt-4o=my-deployment'],
+    [['add', 'groq', '--key-variable', 'a b'], '', '"a b" is not a valid name for an environment variable'],
     [['add', 'groq', '--name', 'a b'], '', 'a provider name may only contain letters'],
     [['add', 'groq'], taken, 'already has a provider groq; choose another name with --name'],
     [
