@@ -65,7 +65,7 @@ async function encodePayload(codecs: readonly PayloadCodec[], { metadata, data }
     throw error;
   }
   const [payload] = encoded;
-  if (!payload) throw new Error('a codec returned no payload');
+  if (!payload) throw new Error('expected the codec to return a payload');
   return payload;
 }
 

@@ -30,7 +30,7 @@ export async function readOrCreateAdminTokens(configured: readonly string[], dat
     // A crash or a full disk may have left an empty file behind. Don't continue without a token, because every request
     // would be rejected.
     if (!adminTokensPattern.test(text.trim()))
-      throw new Error(`${file} ${adminTokensMessage}. Delete the file to create a new token at the next start`);
+      throw new Error(`the admin token in ${file} ${adminTokensMessage}. Delete the file to create a new token at the next start`);
     return splitTokens(text);
   }
 }

@@ -14,7 +14,7 @@ export const headerValue = z.string().regex(/^[\t\x20-\x7e]*$/, 'contains a char
 const text = z.string().regex(/^\S+$/, 'must not be empty or contain spaces');
 const shared = {
   allow_hosts: setting(
-    z.array(z.string().regex(/^[A-Za-z0-9.-]+$/, 'must be a host, without a scheme and port')),
+    z.array(z.string().regex(/^[A-Za-z0-9.-]+$/, 'must be a host without a scheme or port')),
     'Other hosts that may get the credentials, such as a private endpoint with a name of your own.',
     'none',
   ),
@@ -44,7 +44,7 @@ export const authSchema = z.discriminatedUnion(
       ),
       profile: setting(text, 'For `aws`: the profile in the shared AWS configuration files.', 'the default credential chain'),
       role_arn: setting(
-        z.string().regex(/^arn:aws[\w-]*:iam::\d{12}:role\/\S+$/, 'must be like arn:aws:iam::123456789012:role/gateway'),
+        z.string().regex(/^arn:aws[\w-]*:iam::\d{12}:role\/\S+$/, 'must look like arn:aws:iam::123456789012:role/gateway'),
         'For `aws`: the role that the gateway assumes with these credentials.',
         'none',
       ),

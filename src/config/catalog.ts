@@ -39,7 +39,7 @@ export function buildCatalogRows(values: Readonly<Record<string, ModelValues>>, 
  * Parses imported rows, which have the same format as in gateway.yaml: `{"<provider>/<model>": {"input": "0.15", …}}`.
  */
 export function parseImportedRows(models: unknown, findProvider: FindProvider): { rows: Record<string, CatalogRow>; errors: string[] } {
-  if (!isObject(models)) return { rows: {}, errors: ['models: must contain one row for each model'] };
+  if (!isObject(models)) return { rows: {}, errors: ['models: must be an object with one row for each model'] };
   const errors: string[] = [];
   const addError: AddError = (path, sentence) => errors.push(`${path.join('.')}: ${sentence}`);
   const rows = Object.entries(models).flatMap(([id, values]) => {
@@ -81,10 +81,10 @@ function buildRow(id: string, row: ModelValues, { addError, source, getSourceTex
     const input = amount(prices.input, ...segments, 'input');
     const output = amount(prices.output, ...segments, 'output');
     if (input === null && prices.input === undefined && Object.values(prices).some((price) => price !== undefined)) {
-      addError(['models', id, ...segments, 'input'], 'is required with the other token prices');
+      addError(['models', id, ...segments, 'input'], 'is required if you set another token price');
     }
     if (kind === 'chat' && prices.input !== undefined && prices.output === undefined) {
-      addError(['models', id, ...segments, 'output'], 'is required with input');
+      addError(['models', id, ...segments, 'output'], 'is required if you set input');
     }
     const cached = amount(prices.cached_input, ...segments, 'cached_input');
     const write = amount(prices.cache_write, ...segments, 'cache_write');
@@ -105,7 +105,7 @@ function buildRow(id: string, row: ModelValues, { addError, source, getSourceTex
   const { input, output, cached_input, cache_write, cache_write_1h } = row;
   const flat = amount(row.per_million_tokens, 'per_million_tokens');
   if (flat !== null && (input !== undefined || output !== undefined)) {
-    addError(['models', id, 'per_million_tokens'], 'replaces input and output, so it cannot be set together with them');
+    addError(['models', id, 'per_million_tokens'], 'cannot be combined with input and output, which it replaces');
   }
   if (kind !== 'chat' && row.serves !== undefined) addError(['models', id, 'serves'], 'is only allowed for chat models');
   if (!textKinds.has(kind) && row.first_content_timeout_ms !== undefined) {

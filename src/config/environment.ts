@@ -38,7 +38,7 @@ export function parseEnvironment(
   const getChoice = <Choice extends string>(name: VariableName, fallback: Choice, choices: readonly Choice[]): Choice => {
     const input = getText(name)?.toLowerCase() ?? fallback;
     const choice = choices.find((candidate) => candidate === input);
-    if (choice === undefined) errors.push(`${name}: must be ${choices.join(', ')}`);
+    if (choice === undefined) errors.push(`${name}: must be one of ${choices.join(', ')}`);
     return choice ?? fallback;
   };
 
@@ -48,7 +48,7 @@ export function parseEnvironment(
   const apiProcesses = getText('GATEWAY_API_PROCESSES');
   const workers = getText('GATEWAY_WORKERS');
   if (apiProcesses !== null && workers !== null && apiProcesses !== workers)
-    errors.push('GATEWAY_API_PROCESSES, GATEWAY_WORKERS: these are names of the same setting, so set only GATEWAY_API_PROCESSES');
+    errors.push('GATEWAY_API_PROCESSES, GATEWAY_WORKERS: set only GATEWAY_API_PROCESSES, because GATEWAY_WORKERS is its old name');
   const processesName = apiProcesses === null && workers !== null ? 'GATEWAY_WORKERS' : 'GATEWAY_API_PROCESSES';
   const processes = getInteger(processesName, 1, 1, 256);
   const isEmbedded = databaseUrl === null && !hasBadFile('DATABASE_URL');
@@ -57,7 +57,7 @@ export function parseEnvironment(
   }
   if (isEmbedded && (command === 'serve' || command === 'worker' || command === 'migrate')) {
     errors.push(
-      `DATABASE_URL: is required for gateway ${command}; to use the embedded database, run npm start, which does everything in one process`,
+      `DATABASE_URL: is required for gateway ${command}; to use the embedded database, run npm start, which runs the whole service in one process`,
     );
   }
   const adminTokens = getText('GATEWAY_ADMIN_TOKEN');
@@ -134,7 +134,7 @@ function parseTemporal(
     keyFile: getText('TEMPORAL_TLS_CLIENT_KEY_PATH'),
   };
   if ((files.certificateFile === null) !== (files.keyFile === null)) {
-    errors.push('TEMPORAL_TLS_CLIENT_CERT_PATH, TEMPORAL_TLS_CLIENT_KEY_PATH: set both or neither of them');
+    errors.push('TEMPORAL_TLS_CLIENT_CERT_PATH, TEMPORAL_TLS_CLIENT_KEY_PATH: set either both or neither');
   }
   const getBoolean = (name: VariableName): boolean | null => {
     const setting = getText(name)?.toLowerCase() ?? null;

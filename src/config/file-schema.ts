@@ -9,7 +9,7 @@ import { setting } from './setting.ts';
 
 /** Matches one or more admin tokens. There are several while tokens are being rotated. */
 export const adminTokensPattern = /^[\x21-\x7e]{16,}(?:\s+[\x21-\x7e]{16,})*$/;
-export const adminTokensMessage = 'must have at least 16 characters; several tokens are separated by spaces or line breaks';
+export const adminTokensMessage = 'must have at least 16 characters; separate several tokens with spaces or line breaks';
 
 /** Model ids are keys in the database, so they have to be valid PostgreSQL text and can't be too long. */
 export const modelId = z

@@ -9,6 +9,6 @@ export function parseOptions<const Config extends ParseArgsConfig>(config: Confi
   } catch (cause) {
     // Node's message continues with a hint about values that start with a dash. Only keep the first sentence, which
     // says what's wrong.
-    throw new ConfigError([errorMessage(cause).split('. ', 1)[0] ?? 'the options cannot be read']);
+    throw new ConfigError([errorMessage(cause).split('. ', 1)[0] ?? 'invalid options']);
   }
 }

@@ -76,9 +76,9 @@ function toModelName(entry: string, vendorNames: readonly string[]): string {
 }
 
 function rejectByName(model: string): string | null {
-  if (/(?:^|\/)(?:\d+-x-\d+|max-x-max)\//.test(model)) return 'priced per image size; a row has one price per image';
-  if (model.startsWith('ft:')) return 'covers fine-tuned models, whose names are longer';
-  if (model.includes('*')) return 'covers several models';
+  if (/(?:^|\/)(?:\d+-x-\d+|max-x-max)\//.test(model)) return 'priced per image size, but a row can only have one price per image';
+  if (model.startsWith('ft:')) return 'stands for fine-tuned models, whose full names are not listed';
+  if (model.includes('*')) return 'has a wildcard that matches several models';
   return /[\s\p{C}]/u.test(model) || model === '' ? 'its name contains a character that is not allowed in model ids' : null;
 }
 
@@ -101,8 +101,8 @@ function toRow(fields: JsonObject, provider: TableProvider): JsonObject | string
   if (kind === undefined) return mode === null ? 'has no mode' : `no route serves the mode ${mode}`;
   if (!isServed(kind, provider.serves)) return `the provider ${provider.name} does not serve ${kind}`;
   const faulty = Object.keys(fields).find((name) => isPriceField(name) && toAmount(fields[name], 0) === null);
-  if (faulty !== undefined) return `${faulty} is not an amount`;
-  if (isCharged(toAmount(fields.input_cost_per_request, 0))) return 'also charged per request';
+  if (faulty !== undefined) return `${faulty} is not a valid price`;
+  if (isCharged(toAmount(fields.input_cost_per_request, 0))) return 'also charged per request, which is not supported';
   const prices = toPrices(fields, kind);
   if (prices === null) return reasonWithoutPrice(fields, kind);
   return { ...(kind !== 'chat' ? { kind } : toCapabilities(fields, provider)), ...prices, ...toTokenLimits(fields, kind) };
@@ -183,7 +183,8 @@ function toPrices(fields: JsonObject, kind: Kind): JsonObject | null {
 }
 
 function reasonWithoutPrice(fields: JsonObject, kind: Kind): string {
-  if (fields.input_cost_per_pixel !== undefined || fields.output_cost_per_pixel !== undefined) return 'charged per pixel';
+  if (fields.input_cost_per_pixel !== undefined || fields.output_cost_per_pixel !== undefined)
+    return 'charged per pixel, which is not supported';
   return `has no price for ${kind === 'chat' ? 'tokens' : kind}`;
 }
 

@@ -6,7 +6,7 @@ import { authSchema, fixedHeader, headerValue } from './auth-schema.ts';
 import { setting } from './setting.ts';
 
 export const milliseconds = z.int().min(1).max(3_600_000);
-const apiKey = z.string().regex(/^[\x21-\x7e]+$/, 'must be visible characters without spaces or line breaks');
+const apiKey = z.string().regex(/^[\x21-\x7e]+$/, 'must consist of printable ASCII characters without spaces or line breaks');
 
 /** A path of OpenAI's or Anthropic's API, after `/v1`. */
 const standardPath = z
@@ -149,7 +149,7 @@ export const providerRow = z.strictObject({
     'The details of requests with `speech_shape: voice`.',
   ),
   asset_hosts: setting(
-    z.array(z.string().regex(/^[A-Za-z0-9.-]+(?::\d+)?$/, 'must be a host, without a scheme')),
+    z.array(z.string().regex(/^[A-Za-z0-9.-]+(?::\d+)?$/, 'must be a host without a scheme')),
     "Additional hosts from which the gateway may download the vendor's files.",
     'only the host of `base_url`',
   ),

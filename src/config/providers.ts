@@ -83,7 +83,7 @@ function buildPool(name: string, { members, ...row }: ProviderValues, options: P
 function buildProvider(name: string, row: ProviderValues, { addError, findProxy }: ProviderOptions): ProviderConfig {
   const vendor = findVendor(row, addError);
   const dialect = row.dialect ?? vendor?.dialect ?? 'chat';
-  if (row.dialect === undefined && vendor === null) addError(['dialect'], 'is required, because the vendor is unknown');
+  if (row.dialect === undefined && vendor === null) addError(['dialect'], 'is required, because this is not a known vendor');
   // A vendor may have another dialect at a different address. If the row selects that one, the vendor's description
   // doesn't apply.
   const description = vendor?.dialect === dialect ? vendor : null;
@@ -91,7 +91,7 @@ function buildProvider(name: string, row: ProviderValues, { addError, findProxy 
   const media = buildMediaFormat(row, description, findVendorByAddress(baseUrl) !== null);
   const serves = row.serves ?? description?.serves ?? servedByDefault[dialect];
   for (const [index, served] of serves.entries()) {
-    if (!servable[dialect].includes(served)) addError(['serves', index], `a provider of the dialect ${dialect} cannot serve ${served}`);
+    if (!servable[dialect].includes(served)) addError(['serves', index], `a provider with the ${dialect} dialect cannot serve ${served}`);
   }
   checkSpeech(row, media, addError);
   return {

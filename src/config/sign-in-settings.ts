@@ -51,8 +51,8 @@ export function parseSignInSettings({ env, file, errors, addError }: Source): Pi
     return { publicUrl: publicOrigin, oidc: null };
   }
   if (!isIssuer(issuer.value)) issuer.report('must be an https:// address without a query; http:// is only allowed on this machine');
-  if (clientId.value === null) clientId.report('is required with an identity provider');
-  if (publicOrigin === null) publicUrl.report('is required with an identity provider, because it redirects browsers to this address');
+  if (clientId.value === null) clientId.report('is required if you use an identity provider');
+  if (publicOrigin === null) publicUrl.report('is required if you use an identity provider, because it redirects browsers to this address');
   return {
     publicUrl: publicOrigin,
     oidc: { issuer: issuer.value, clientId: clientId.value ?? '', clientSecret: clientSecret.value, allowedDomains },

@@ -26,7 +26,8 @@ export function parseTracing(getText: GetText, errors: string[]): TracingConfig 
   const [protocolName, protocol] = getForTraces(getText, 'PROTOCOL');
   if (protocol !== null && protocol !== 'http/protobuf') errors.push(`${protocolName}: must be http/protobuf`);
   const [timeoutName, timeout] = getForTraces(getText, 'TIMEOUT');
-  if (timeout !== null && !/^[1-9]\d{0,6}$/.test(timeout)) errors.push(`${timeoutName}: must be milliseconds, a whole number from 1`);
+  if (timeout !== null && !/^[1-9]\d{0,6}$/.test(timeout))
+    errors.push(`${timeoutName}: must be a whole number of milliseconds, at least 1`);
   const headers = { ...parsePairs('OTEL_EXPORTER_OTLP_HEADERS'), ...parsePairs('OTEL_EXPORTER_OTLP_TRACES_HEADERS') };
   const resource = parsePairs('OTEL_RESOURCE_ATTRIBUTES');
   const serviceName = getText('OTEL_SERVICE_NAME') ?? resource['service.name'] ?? 'model-gateway';
@@ -73,7 +74,7 @@ function parseUrl(getText: GetText, errors: string[]): string | null {
 function parseSampler(getText: GetText, errors: string[]): TracingConfig['sampler'] {
   const name = getText('OTEL_TRACES_SAMPLER')?.toLowerCase() ?? 'parentbased_always_on';
   const sampler = Object.hasOwn(samplers, name) ? samplers[name] : undefined;
-  if (!sampler) errors.push(`OTEL_TRACES_SAMPLER: must be ${Object.keys(samplers).join(', ')}`);
+  if (!sampler) errors.push(`OTEL_TRACES_SAMPLER: must be one of ${Object.keys(samplers).join(', ')}`);
   const { ratio = 1, followsParent = true } = sampler ?? {};
   if (ratio !== null) return { ratio, followsParent };
   const text = getText('OTEL_TRACES_SAMPLER_ARG') ?? '1';

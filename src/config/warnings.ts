@@ -14,7 +14,7 @@ export function findWarnings(config: Checked): { path: Path; message: string }[]
       .filter(({ baseUrl }) => isLocalService(baseUrl))
       .map(({ name }) => ({
         path: ['providers', name, 'base_url'],
-        message: 'is a link-local address or a cloud metadata service, so it cannot be a vendor; check the address',
+        message: 'is a link-local address or a cloud metadata service, which cannot be a vendor; check the address',
       })),
     ...Object.values(providers).flatMap(({ name, requests }) =>
       Object.keys(requests.modelNames)

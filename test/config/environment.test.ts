@@ -191,7 +191,7 @@ test('configures tracing from the standard OTLP environment variables', () => {
   expect(errors.map((error) => error.split(':', 1)[0]).sort()).toEqual(Object.keys(wrong).sort());
   expect(errors.join()).not.toContain('hunter2');
   expect(tracingOf({ ...endpoint, OTEL_TRACES_SAMPLER: 'sometimes' }).errors).toEqual([
-    expect.stringContaining('OTEL_TRACES_SAMPLER: must be always_on, always_off, traceidratio, parentbased_always_on'),
+    expect.stringContaining('OTEL_TRACES_SAMPLER: must be one of always_on, always_off, traceidratio, parentbased_always_on'),
   ]);
   expect(tracingOf({ OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' }).errors).toEqual([
     'OTEL_EXPORTER_OTLP_ENDPOINT: must be an address like http://localhost:4318',

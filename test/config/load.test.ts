@@ -185,7 +185,7 @@ colour: red
       - { name: b, base_url: "https://api.anthropic.com/v1" }
 `);
     const expected = [
-      'providers.pool.serves.0: a provider of the dialect messages cannot serve chat',
+      'providers.pool.serves.0: a provider with the messages dialect cannot serve chat',
       'providers.pool.members.1.base_url: must end with the path',
       'providers.pool.members.1.name: is already the name of another member',
       'providers.pool.members: at least one member must have a weight above 0',
@@ -218,7 +218,7 @@ colour: red
       apiKey: nasty,
     });
     expect(errorsOf(text, { HOST_NAME: 'b.example', KEY: 'key\nmore' })).toEqual([
-      'gateway.yaml:2 providers.a.api_key: must be visible characters without spaces or line breaks',
+      'gateway.yaml:2 providers.a.api_key: must consist of printable ASCII characters without spaces or line breaks',
     ]);
     expect(errorsOf(text, { HOST_NAME: 'b.example', KEY: '' })).toEqual([
       'gateway.yaml:2 providers.a.api_key: the environment variable KEY is not set',
@@ -314,7 +314,7 @@ canaries:
       'http://instance-data.ec2.internal/v1',
     ])('warns about %s as a link-local or metadata address', (url) => {
       expect(warningsOf(`providers:\n  a: { base_url: "${url}", dialect: chat }\n`)).toEqual([
-        'gateway.yaml:2 providers.a.base_url: is a link-local address or a cloud metadata service, so it cannot be a vendor; check the address',
+        'gateway.yaml:2 providers.a.base_url: is a link-local address or a cloud metadata service, which cannot be a vendor; check the address',
       ]);
     });
 
@@ -370,8 +370,8 @@ models:
   });
 
   test.each([
-    ['{ input: 1 }', 'output: is required with input'],
-    ['{ output: 1 }', 'input: is required with the other token prices'],
+    ['{ input: 1 }', 'output: is required if you set input'],
+    ['{ output: 1 }', 'input: is required if you set another token price'],
     ['{ input: -1, output: 1 }', 'input: must be an amount'],
     ['{ input: 1e-7, output: 1 }', 'input: must be an amount'],
     ['{ input: 1, output: 1, per_million_tokens: 1 }', 'per_million_tokens: replaces input and output'],
@@ -412,7 +412,7 @@ ${canaries}
     ['base_url: https://user:hunter2@a/v1, dialect: chat', 'must not contain a user or password'],
     ['base_url: https://a/v1?x=1, dialect: chat', 'must end with the path'],
     ['base_url: a/v1, dialect: chat', 'must be an address'],
-    ['base_url: https://a/v1, dialect: messages, serves: [chat]', 'a provider of the dialect messages cannot serve chat'],
+    ['base_url: https://a/v1, dialect: messages, serves: [chat]', 'a provider with the messages dialect cannot serve chat'],
     ['base_url: https://a/v1, dialect: chat, image_shape: cubes', 'must be openai or artifacts'],
     ['base_url: https://a/v1, dialect: chat, headers: { "a b": c }', 'is not a valid header name'],
     ['base_url: https://a/v1, dialect: chat, tags: [e u]', 'providers.a.tags.0: a tag must consist of 1 to 63 letters'],
@@ -534,7 +534,7 @@ describe('secrets in files', () => {
       new Set([
         `${join(folder, 'minimal.yaml')}:3 colour: there is no such setting`,
         expect.stringMatching(/^ANTHROPIC_API_KEY_FILE: cannot read \S+absent: ENOENT/),
-        'GATEWAY_ADMIN_TOKEN: must have at least 16 characters; several tokens are separated by spaces or line breaks',
+        'GATEWAY_ADMIN_TOKEN: must have at least 16 characters; separate several tokens with spaces or line breaks',
         'DATABASE_URL, DATABASE_URL_FILE: set only one of them',
         `OPENAI_API_KEY_FILE: ${join(folder, 'lines')} must contain a single line`,
         `TEMPORAL_API_KEY_FILE: ${join(folder, 'empty')} is empty`,

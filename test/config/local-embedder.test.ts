@@ -60,5 +60,5 @@ test('a configured provider named `local` replaces the local embedder', () => {
 test('rejects a tier with a local embedder model if the local embedder is off', () => {
   const mistake = () => load(`${vendor}tiers: { embed: [${id}] }\n`, { GATEWAY_LOCAL_EMBEDDER: 'off' });
   expect(mistake).toThrow(new ConfigError(['gateway.yaml:3 tiers.embed.0: there is no provider local']));
-  expect(() => load(vendor, { GATEWAY_LOCAL_EMBEDDER: 'maybe' })).toThrow('GATEWAY_LOCAL_EMBEDDER: must be auto, on, off');
+  expect(() => load(vendor, { GATEWAY_LOCAL_EMBEDDER: 'maybe' })).toThrow('GATEWAY_LOCAL_EMBEDDER: must be one of auto, on, off');
 });

@@ -136,21 +136,21 @@ describe('entries in the public price table', () => {
     ['"input_cost_per_token": 1e-06', 'm', 'has no mode'],
     ['"mode": "video_generation", "output_cost_per_second": 0.4', 'm', 'the provider p does not serve video'],
     ['"mode": "chat", "input_cost_per_token": 1e-06', 'm', 'has no price for tokens'],
-    ['"mode": "chat", "input_cost_per_token": -1, "output_cost_per_token": 1', 'm', 'input_cost_per_token is not an amount'],
-    ['"mode": "chat", "input_cost_per_token": {}, "output_cost_per_token": 1', 'm', 'input_cost_per_token is not an amount'],
+    ['"mode": "chat", "input_cost_per_token": -1, "output_cost_per_token": 1', 'm', 'input_cost_per_token is not a valid price'],
+    ['"mode": "chat", "input_cost_per_token": {}, "output_cost_per_token": 1', 'm', 'input_cost_per_token is not a valid price'],
     [
       '"mode": "chat", "input_cost_per_token": 1e-06, "output_cost_per_token": 1e-06, "input_cost_per_request": 0.005',
       'm',
-      'also charged per request',
+      'also charged per request, which is not supported',
     ],
-    ['"mode": "image_generation", "input_cost_per_pixel": 1.9e-08', 'm', 'charged per pixel'],
+    ['"mode": "image_generation", "input_cost_per_pixel": 1.9e-08', 'm', 'charged per pixel, which is not supported'],
     [
       '"mode": "image_generation", "input_cost_per_image": 0.04',
       'hd/1024-x-1024/m',
-      'priced per image size; a row has one price per image',
+      'priced per image size, but a row can only have one price per image',
     ],
-    ['"mode": "chat", "input_cost_per_token": 1', 'ft:m', 'covers fine-tuned models, whose names are longer'],
-    ['"mode": "chat", "input_cost_per_token": 1', 'v/*', 'covers several models'],
+    ['"mode": "chat", "input_cost_per_token": 1', 'ft:m', 'stands for fine-tuned models, whose full names are not listed'],
+    ['"mode": "chat", "input_cost_per_token": 1', 'v/*', 'has a wildcard that matches several models'],
     ['"mode": "chat", "input_cost_per_token": 1', 'a b', 'its name contains a character that is not allowed in model ids'],
   ])('skips the price table entry %s of %s: %s', (fields, entry, reason) => {
     expect(convert(fields, entry)).toBe(reason);

@@ -243,7 +243,7 @@ describe('imported rows', () => {
     expect(Object.keys(rows)).toEqual(['a/good']);
     expect(errors).toEqual([
       'models.a/free.input: must be an amount in USD, written as a decimal number such as 0.15',
-      'models.a/half.output: is required with input',
+      'models.a/half.output: is required if you set input',
       'models.a/odd: Unrecognized key: "inptu"',
       'models.a/served.serves: is only allowed for chat models',
       'models.a/spoken.first_content_timeout_ms: is not allowed for image, speech, transcription and video models, because they have no failover',
@@ -256,6 +256,6 @@ describe('imported rows', () => {
       'models.a/null\u0000: must be a model as <provider>/<model>',
       'models.a/\ud800: must be a model as <provider>/<model>',
     ]);
-    expect(parseImportedRows([], findProvider).errors).toEqual(['models: must contain one row for each model']);
+    expect(parseImportedRows([], findProvider).errors).toEqual(['models: must be an object with one row for each model']);
   });
 });

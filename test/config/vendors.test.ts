@@ -226,7 +226,7 @@ describe('cloud identities', () => {
       'providers.p.auth.region: is required',
     ],
     [{ ...mantle, auth: { type: 'aws', external_id: 'e' } }, 'providers.p.auth.external_id: requires role_arn'],
-    [{ ...mantle, auth: { type: 'aws', role_arn: 'role' } }, 'providers.p.auth.role_arn: must be like arn:aws:iam::'],
+    [{ ...mantle, auth: { type: 'aws', role_arn: 'role' } }, 'providers.p.auth.role_arn: must look like arn:aws:iam::'],
     [{ ...mantle, auth: { type: 'gcp' } }, 'providers.p.auth.type: must be key, aws, google or azure'],
     [{ ...mantle, auth: { type: 'aws', tenant_id: 't' } }, 'providers.p.auth.tenant_id: there is no such setting'],
   ])('rejects the cloud identity of %j', (row, message) => {
