@@ -27,7 +27,7 @@ export function nanosFromUsd(usd: string | number): bigint {
   // twice.
   const text = typeof usd === 'number' ? (shiftDecimal(String(usd), 0) ?? String(usd)) : usd;
   const match = /^(\d+)(?:\.(\d+))?$/.exec(text);
-  if (!match) throw new RangeError(`not an amount in USD: ${text}`);
+  if (!match) throw new RangeError(`not a valid amount in USD: ${text}`);
   const [, whole = '0', fraction = ''] = match;
   const padded = fraction.padEnd(9, '0');
   const roundUp = padded.charCodeAt(9) >= 53 ? 1n : 0n; // Round up if the tenth decimal is 5 or more (53 is '5').

@@ -23,7 +23,7 @@ const specs = {
   bad_json: { status: 400, message: 'the body is not a valid chat request' },
   unsupported_media_type: { status: 415, message: 'content type must be application/json' },
   missing_model: { status: 400, message: 'model is required' },
-  bad_model: { status: 400, message: 'model has a character that is not allowed' },
+  bad_model: { status: 400, message: 'model contains a character that is not allowed' },
   missing_operation: { status: 400, message: 'operation is required' },
   missing_uri: { status: 400, message: 'uri is required' },
   forbidden_target: { status: 400, message: "the address is not on the video vendor's API host" },

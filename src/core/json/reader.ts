@@ -30,7 +30,7 @@ export function readJson(
   let values = 0;
 
   const fail = (): never => {
-    throw new SyntaxError(`invalid JSON at ${at}`);
+    throw new SyntaxError(`invalid JSON at position ${at}`);
   };
 
   /** Skips white space and returns the character code at the new position. */
@@ -166,7 +166,7 @@ const minSliceLength = 13;
 /** `JSON.parse` also handles escapes and rejects control characters. */
 function unescaped(literal: string): string {
   const parsed: unknown = JSON.parse(literal);
-  if (typeof parsed !== 'string') throw new SyntaxError('not a text');
+  if (typeof parsed !== 'string') throw new SyntaxError('expected a string');
   return parsed;
 }
 

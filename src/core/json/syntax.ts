@@ -139,7 +139,7 @@ export function skipString(bytes: Buffer, at: number): number {
       position += 1;
       byte = bytes[position];
     }
-    if (byte === undefined) throw new JsonSyntaxError('unfinished string', at);
+    if (byte === undefined) throw new JsonSyntaxError('unterminated string', at);
     if (byte === quote) return position + 1;
     if (byte < 0x20) throw new JsonSyntaxError('control character in a string', position);
     position = skipEscape(bytes, position);
