@@ -207,7 +207,7 @@ async function checkMajorVersion(folder: string): Promise<void> {
 function describeError(error: unknown): string {
   // PGlite's file system throws plain objects that have a WASI error number but no message.
   if (isObject(error) && typeof error.message !== 'string') {
-    return error.errno === wasiNoSpace ? 'there is no space left on the disk' : `error ${String(error.errno ?? 'unknown')} of its files`;
+    return error.errno === wasiNoSpace ? 'there is no space left on the disk' : `file system error ${String(error.errno ?? 'unknown')}`;
   }
   return errorSummary(error);
 }

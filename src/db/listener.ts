@@ -107,7 +107,7 @@ export function createListener(options: ListenerOptions): { listen: Database['li
 
   const checkDelivery = (): void => {
     if (missed >= missedChecks) {
-      if (missed === missedChecks) options.logger?.warn({}, 'database notifications do not arrive; polling instead');
+      if (missed === missedChecks) options.logger?.warn({}, 'database notifications not arriving; polling instead');
       for (const { onReconnect } of [...subscriptions]) if (onReconnect) notifySafely(onReconnect, options.logger);
     }
     // When the notification arrives, it resets this count. That may happen before `notify` returns, so increment the

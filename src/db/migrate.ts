@@ -64,10 +64,10 @@ async function retryDeadlock(database: Database, error: unknown): Promise<'locke
 async function explainMissingExtension(database: Database, cause: unknown): Promise<void> {
   if (!/extension "vector"/.test(errorMessage(cause))) return;
   if (errorCode(cause) !== '42501')
-    throw new SchemaError(`the database server lacks pgvector 0.8 or newer; install it there: ${errorSummary(cause)}`, { cause });
+    throw new SchemaError(`the database server needs pgvector 0.8 or newer; install it on the server: ${errorSummary(cause)}`, { cause });
   const { name, role } = await readDatabaseNames(database);
   throw new SchemaError(
-    `the extension vector is missing in the database ${name}, and the role ${role} may not create it; run in this database, as a superuser: CREATE EXTENSION vector; then run gateway migrate again`,
+    `the extension vector is missing from the database ${name}, and the role ${role} is not allowed to create it. As a superuser, run in this database: CREATE EXTENSION vector; and then run gateway migrate again`,
     { cause },
   );
 }
@@ -77,7 +77,7 @@ async function readDatabaseNames(database: Database): Promise<{ name: string; ro
     `select current_database() as name, current_user as role,
             exists (select from pg_extension where extname = 'vector') as "hasVector"`,
   );
-  if (!row) throw new Error('the database did not return its name');
+  if (!row) throw new Error('expected the database to return its name');
   return row;
 }
 
@@ -90,10 +90,10 @@ export async function checkSchema(database: Database, folder: URL = migrationsFo
   const missing = migrations.filter((migration) => !applied.has(migration.version));
   if (missing.length > 0) {
     const { name, hasVector } = await readDatabaseNames(database);
-    const first = hasVector ? '' : ` (and before it in the database ${name}, as a superuser: CREATE EXTENSION vector;)`;
+    const first = hasVector ? '' : ` (but first, as a superuser in the database ${name}: CREATE EXTENSION vector;)`;
     const names = missing.map((migration) => migration.name);
     const list = names.length > 3 ? `${names[0]} and ${names.length - 1} more` : names.join(', ');
-    throw new SchemaError(`the database lacks migration ${list}; run: gateway migrate${first}`);
+    throw new SchemaError(`the database is missing migration ${list}; run: gateway migrate${first}`);
   }
   rejectUnsupportedSchema(rows, migrations);
 }
@@ -180,7 +180,7 @@ async function readMigrations(folder: URL): Promise<Migration[]> {
   const migrations = await Promise.all(files.map((file) => readMigration(folder, file)));
   migrations.forEach((migration, index) => {
     if (migration.version !== index + 1)
-      throw new SchemaError(`migration files must be numbered without gaps: ${migration.name} is number ${index + 1}`);
+      throw new SchemaError(`migration files must be numbered without gaps, but file number ${index + 1} is ${migration.name}`);
   });
   return migrations;
 }

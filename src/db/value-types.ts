@@ -47,7 +47,7 @@ function arrayOf(parse: (text: string) => unknown): (text: string) => unknown {
   return (text) => {
     const parseTextArray: (value: string) => unknown = pg.types.getTypeParser(textArray, 'text');
     const elements = parseTextArray(text);
-    if (!Array.isArray(elements)) throw new TypeError('the parser of text[] did not return an array');
+    if (!Array.isArray(elements)) throw new TypeError('expected the parser of text[] to return an array');
     return elements.map((element: unknown) => (typeof element === 'string' ? parse(element) : null));
   };
 }

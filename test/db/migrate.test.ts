@@ -45,7 +45,7 @@ describePostgres('migrate', () => {
       await migrate(database, url());
       await write({ '0002_second.sql': 'alter table first add column m integer;', '0003_third.sql': 'update first set m = 2;' });
       await expect(checkSchema(database, url())).rejects.toThrow(
-        'the database lacks migration 0002_second, 0003_third; run: gateway migrate',
+        'the database is missing migration 0002_second, 0003_third; run: gateway migrate',
       );
       expect(await migrate(database, url())).toEqual({ applied: 2 });
       const rows = await database.query('select name from schema_migrations order by version');

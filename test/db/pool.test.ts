@@ -195,7 +195,7 @@ describePostgres('on an unreliable network', () => {
       );
       await until(() => calls > 2);
       await listener.close();
-      expect(lines).toEqual(['database notifications do not arrive; polling instead']);
+      expect(lines).toEqual(['database notifications not arriving; polling instead']);
     }));
 
   test('reconnects LISTEN even if sending the heartbeat notification hangs', () =>

@@ -242,7 +242,7 @@ describePostgres('starting on a database server', () => {
   };
   const readinessOf = async ({ url }: GatewayProcess): Promise<number> => (await fetch(`${url}/readyz`)).status;
   const lacksSchema =
-    /^gateway: the database lacks migration 0001_\w+.*; run: gateway migrate \(and before it in the database gateway_test_\w+, as a superuser: CREATE EXTENSION vector;\)$/;
+    /^gateway: the database is missing migration 0001_\w+.*; run: gateway migrate \(but first, as a superuser in the database gateway_test_\w+: CREATE EXTENSION vector;\)$/;
 
   it('prints one error line on serve if the database has no schema', async () => {
     await expectComplaint(await startServe(databaseUrl), lacksSchema);
@@ -282,7 +282,7 @@ describePostgres('starting on a database server', () => {
       const name = url.pathname.slice(1);
       await expectComplaint(
         migration,
-        `the extension vector is missing in the database ${name}, and the role ${role} may not create it; run in this database, as a superuser: CREATE EXTENSION vector; then run gateway migrate again`,
+        `the extension vector is missing from the database ${name}, and the role ${role} is not allowed to create it. As a superuser, run in this database: CREATE EXTENSION vector; and then run gateway migrate again`,
       );
     } finally {
       await runAsAdmin(databaseUrl, `drop owned by ${role}`);
