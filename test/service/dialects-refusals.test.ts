@@ -29,19 +29,19 @@ const user = { role: 'user', content: 'hi' };
  */
 const untranslatable: Readonly<Record<Dialect, readonly (readonly [title: string, members: object, sentence: string])[]>> = {
   chat: [
-    ['two choices', { n: 2 }, 'n: must be 1 for vendors of the messages dialect'],
+    ['two choices', { n: 2 }, 'n: must be 1 for vendors that use the messages dialect'],
     [
       'audio',
       { messages: [{ role: 'user', content: [{ type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } }] }] },
-      'input_audio is not supported by vendors of the messages dialect',
+      'input_audio is not supported by vendors that use the messages dialect',
     ],
   ],
   messages: [
-    ['a compaction', { compaction: { type: 'summarize' } }, 'compaction: is not supported by vendors of the chat dialect'],
+    ['a compaction', { compaction: { type: 'summarize' } }, 'compaction: is not supported by vendors that use the chat dialect'],
     [
       "a vendor's own tool",
       { tools: [{ type: 'web_search_20250305', name: 'web_search' }] },
-      'tools: only custom tools are supported by vendors of the chat dialect',
+      'tools: only custom tools are supported by vendors that use the chat dialect',
     ],
   ],
 };

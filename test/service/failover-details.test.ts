@@ -83,7 +83,9 @@ describe("a call that can't be translated to the other dialect", () => {
     const gateway = await lend();
     const answer = await gateway.call(paths.chat, twice('ours-alone'));
     expect(answer.status).toBe(400);
-    expect((await jsonOf<{ error: { message: string } }>(answer)).error.message).toBe('n: must be 1 for vendors of the messages dialect');
+    expect((await jsonOf<{ error: { message: string } }>(answer)).error.message).toBe(
+      'n: must be 1 for vendors that use the messages dialect',
+    );
     expect(gateway.vendor.requests()).toEqual([]);
   });
 

@@ -390,9 +390,9 @@ describe('uploads', () => {
     );
     await expectRouteError(await post(path, field('model', 'text/x') + end), { name: 'speech' }, { status: 400, code: 'no_route' });
     for (const [body, message] of [
-      [filePart('x'), 'ends before its last boundary'],
+      [filePart('x'), 'ends before the closing boundary'],
       [field('model', 'own/whisper') + field('model', 'own/tokens') + end, 'model is given more than once'],
-      ['{"model":"own/whisper"}', 'does not begin with its boundary'],
+      ['{"model":"own/whisper"}', 'does not start with the boundary'],
     ] as const) {
       const refused = await post(path, body);
       expect([refused.status, refused.headers.get('content-type')]).toEqual([400, 'text/plain; charset=utf-8']);

@@ -62,7 +62,7 @@ function mergeHead(head: Map<string, unknown>, name: string, value: unknown): vo
   const isEmpty = (member: unknown): boolean => member === undefined || member === null || member === '';
   if (isEmpty(existing) || (name === 'created' && existing === 0)) head.set(name, value);
   else if (!isEmpty(value) && name !== 'created' && !isSameJson(existing, value))
-    rejectUntranslatable('a field has different values in two chunks');
+    rejectUntranslatable('two chunks have different values for the same field');
 }
 
 function addChoice(choices: Map<number, OpenChoice>, chunk: unknown): void {

@@ -53,7 +53,7 @@ export function rejectDuplicateKeys({ repeated }: BodySpans, keys: readonly stri
 export function rejectOtherModels({ members }: BodySpans): void {
   const key = otherModelKeys.find((name) => members.has(name));
   if (key !== undefined)
-    rejectBody(`${key}: not accepted, because the key or its project has a list of models, required tags or a cost ceiling`);
+    rejectBody(`${key}: not allowed, because the key or its project restricts models, requires tags or has a cost ceiling`);
 }
 
 /**

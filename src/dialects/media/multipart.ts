@@ -62,14 +62,14 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
 
   const readHead = (): Piece[] | null => {
     const opened = opening.length;
-    if (!pending.subarray(0, opened).equals(opening.subarray(0, pending.length))) throw malformed('it does not begin with its boundary');
+    if (!pending.subarray(0, opened).equals(opening.subarray(0, pending.length))) throw malformed('it does not start with the boundary');
     if (pending.length < opened + 2) return null;
     const lineEnd = pending.toString('latin1', opened, opened + 2);
     if (lineEnd === '--') {
       state = 'end';
       return takeBytes(opened + 2);
     }
-    if (lineEnd !== '\r\n') throw malformed('a boundary is not followed by a line end');
+    if (lineEnd !== '\r\n') throw malformed('a boundary is not followed by a line break (CRLF)');
     const headEnd = pending.indexOf('\r\n\r\n', opened);
     if ((headEnd === -1 ? pending.length : headEnd) > maxHeadBytes) throw malformed('the headers of a part are too long');
     if (headEnd === -1) return null;
@@ -92,7 +92,7 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
     return [];
   };
 
-  const misplaced = (): Error => malformed('a boundary does not follow a line break (CRLF)');
+  const misplaced = (): Error => malformed('a boundary is not preceded by a line break (CRLF)');
 
   /** Returns the position of the next delimiter, or -1 if there is none. Throws if a lenient delimiter comes first. */
   const findDelimiter = (): number => {
@@ -131,7 +131,7 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
 
   const readEnd = (): Piece[] | null => {
     if (pending.length === 0) return null;
-    if (pending.toString('latin1').trim() !== '') throw malformed('there is data after its last boundary');
+    if (pending.toString('latin1').trim() !== '') throw malformed('there is data after the closing boundary');
     return takeBytes(pending.length);
   };
 
@@ -146,7 +146,7 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
     },
     /** Throws if the body ended before its last boundary. */
     end(): void {
-      if (state !== 'end') throw malformed('it ends before its last boundary');
+      if (state !== 'end') throw malformed('it ends before the closing boundary');
     },
     countImages: () => images,
   };
@@ -168,7 +168,7 @@ function countStart(bytes: Buffer, text: Buffer): number {
 function parseHead(head: string): { name: string; isFile: boolean; texts: string[] } {
   const headers = head.split('\r\n').map((line) => /^([A-Za-z0-9-]+):[ \t]*(.*)$/.exec(line));
   const valuesOf = (name: string): string[] => headers.flatMap((header) => (header?.[1]?.toLowerCase() === name ? (header[2] ?? '') : []));
-  if (headers.includes(null)) throw malformed('a header of a part cannot be read');
+  if (headers.includes(null)) throw malformed('a part has a malformed header');
   // Reject transfer encodings, because only some vendors decode them, so vendors would see different content in the
   // same bytes.
   if (valuesOf('content-transfer-encoding').some((encoding) => !/^(?:7bit|8bit|binary)$/i.test(encoding.trim())))
@@ -222,13 +222,14 @@ function parseParameters(disposition: string): ReadonlyMap<string, string> | nul
 function readingsOfHeader(text: string): string[] {
   // E-mail parsers decode encoded words (RFC 2047). Some parsers end a name at a control character, and parsers
   // disagree about invalid UTF-8.
-  if (text.includes('=?') || /[^\P{Cc}\t]|\ufffd/u.test(text)) throw malformed('a header of a part cannot be checked');
+  if (text.includes('=?') || /[^\P{Cc}\t]|\ufffd/u.test(text))
+    throw malformed('a header of a part contains encoded words, control characters or invalid UTF-8');
   const decoded = text.replace(/(?:%[0-9a-f]{2})+/gi, (bytes) => Buffer.from(bytes.replaceAll('%', ''), 'hex').toString('utf8'));
   return [...new Set([text, text.replace(/\\(.)/g, '$1'), decoded])];
 }
 
 function decodeText(name: string, value: Buffer): string {
-  if (!isUtf8(value)) throw malformed(`${name} is not UTF-8`);
+  if (!isUtf8(value)) throw malformed(`${name} is not valid UTF-8`);
   if (name === '_charset_' && !/^utf-8$/i.test(value.toString('latin1'))) throw malformed('_charset_ must be utf-8');
   return value.toString('utf8');
 }

@@ -61,7 +61,7 @@ export function parseVideoRequest(body: Buffer, spans: BodySpans): VideoRequestS
     return text === null || (name === 'n' && text === '1') ? [] : [`${JSON.stringify(vendorName)}:${text}`];
   });
   const writeBody = (): Buffer => {
-    if (prompt.trim() === '') throw gatewayError('bad_request', { message: 'prompt: a text is required' });
+    if (prompt.trim() === '') throw gatewayError('bad_request', { message: 'prompt: must be a non-empty string' });
     const samples = valueAt('n');
     if (samples !== null && !(Number.isSafeInteger(samples) && Number(samples) > 0))
       throw gatewayError('bad_request', { message: 'n: must be a whole number of at least 1' });
@@ -88,7 +88,9 @@ export function parseVideoRequest(body: Buffer, spans: BodySpans): VideoRequestS
 function parseModel(value: unknown): string | null {
   if (value === null || value === '') return null;
   if (typeof value !== 'string' || value.length > maxModelLength || !/^(?:[A-Za-z0-9._:-]+\/)?[A-Za-z0-9._:-]+$/.test(value))
-    throw gatewayError('bad_model', { message: 'model must be <provider>/<model> of letters, digits, ".", "_", "-" and ":"' });
+    throw gatewayError('bad_model', {
+      message: 'model must look like <provider>/<model> and may only contain letters, digits, ".", "_", "-" and ":"',
+    });
   return value;
 }
 

@@ -27,7 +27,7 @@ export function assembleMessages(events: readonly unknown[]): JsonObject {
       case 'ping':
         break;
       case 'message_start':
-        if (message !== null) rejectUntranslatable('the event message_start must not be repeated');
+        if (message !== null) rejectUntranslatable('message_start was sent more than once');
         message = parseStart(event);
         break;
       case 'content_block_start':
@@ -39,7 +39,7 @@ export function assembleMessages(events: readonly unknown[]): JsonObject {
       case 'content_block_stop':
         break;
       case 'message_delta':
-        message = mergeEnd(message ?? rejectUntranslatable('the event message_start is missing'), event);
+        message = mergeEnd(message ?? rejectUntranslatable('message_start is missing'), event);
         break;
       case 'message_stop':
         isEnded = true;
@@ -55,13 +55,13 @@ export function assembleMessages(events: readonly unknown[]): JsonObject {
 function parseStart(event: JsonObject): JsonObject {
   const { message } = expectKnownObject(event, 'message_start', startMembers);
   if (!isLosslessObject(message) || expectArray(message.content, 'content').length > 0)
-    rejectUntranslatable('the event message_start must have no content');
+    rejectUntranslatable('message_start must not contain any content');
   return message;
 }
 
 function openBlock(event: JsonObject, position: number): OpenBlock {
   const { index, content_block: block } = expectKnownObject(event, 'content_block_start', blockStartMembers);
-  if (index !== position || !isLosslessObject(block)) rejectUntranslatable('the blocks are not in order');
+  if (index !== position || !isLosslessObject(block)) rejectUntranslatable('the content blocks are out of order');
   return { block, inputText: '' };
 }
 

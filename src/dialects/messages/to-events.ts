@@ -13,7 +13,7 @@ export function toMessagesEvents(answer: unknown): string[] {
   if (!isLosslessObject(answer)) rejectUntranslatable('the response must be an object');
   const { content, stop_reason: stopReason, stop_sequence: stopSequence = null, usage } = answer;
   // Clients read the token counts from the first and the last event.
-  if (!isLosslessObject(usage)) rejectUntranslatable('the response must have usage');
+  if (!isLosslessObject(usage)) rejectUntranslatable('the response must contain usage');
   if (typeof stopReason !== 'string') rejectUntranslatable('the response must have a stop reason');
   const ends = { content: [], stop_reason: null, stop_sequence: null, usage: { ...usage, output_tokens: 0 } };
   return [

@@ -126,7 +126,7 @@ function toStopSequences(stop: unknown): unknown {
   if (!Array.isArray(stops)) return stops;
   const filled = stops.filter((text) => text !== '');
   if (filled.some((text) => typeof text === 'string' && text.trim() === ''))
-    rejectUntranslatable('stop: vendors of the messages dialect reject sequences of only white space', { param: 'stop' });
+    rejectUntranslatable('stop: vendors that use the messages dialect reject sequences that consist only of whitespace', { param: 'stop' });
   return filled.length === 0 ? null : filled;
 }
 

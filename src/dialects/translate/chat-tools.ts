@@ -39,9 +39,9 @@ export function toToolSettings(body: JsonObject, turns: readonly MessagesTurn[],
 function toTool(tool: JsonObject, supportsSchema: boolean): JsonObject {
   const fn = tool.function;
   if (tool.type !== 'function' || !isLosslessObject(fn))
-    return rejectUntranslatable('tools: only function tools are supported by vendors of the messages dialect');
+    return rejectUntranslatable('tools: only function tools are supported by vendors that use the messages dialect');
   const name = asNonEmptyString(fn.name) ?? rejectUntranslatable('tools: a tool must have a name');
-  if (name === jsonAnswerToolName) return rejectUntranslatable('tools: a tool has a name that is reserved by the gateway');
+  if (name === jsonAnswerToolName) return rejectUntranslatable('tools: a tool has a name that is reserved for the gateway');
   const schema = fn.parameters ?? {};
   if (!isLosslessObject(schema)) return rejectUntranslatable('tools: the parameters of a tool must be a JSON schema');
   return {
@@ -79,7 +79,7 @@ function toToolChoice(choice: unknown): JsonObject | null {
       const { type, function: fn } = asLosslessObject(choice);
       const name = type === 'function' ? asNonEmptyString(asLosslessObject(fn).name) : null;
       return name === null
-        ? rejectUntranslatable('tool_choice: is not supported by vendors of the messages dialect')
+        ? rejectUntranslatable('tool_choice: is not supported by vendors that use the messages dialect')
         : { type: 'tool', name };
     }
   }
@@ -105,7 +105,7 @@ function parseFormat(format: unknown): JsonFormat | null {
   if (type === 'json_object') return { schema: null, description: null };
   const { schema, description } = asLosslessObject(jsonSchema);
   if (type !== 'json_schema' || !isLosslessObject(jsonSchema))
-    return rejectUntranslatable('response_format: is not supported by vendors of the messages dialect');
+    return rejectUntranslatable('response_format: is not supported by vendors that use the messages dialect');
   if (schema !== undefined && schema !== null && !isLosslessObject(schema))
     return rejectUntranslatable('response_format: the schema must be an object');
   return { schema: schema ?? null, description: asString(description) };

@@ -87,7 +87,7 @@ function toBlocks(content: unknown, blockOf: (part: JsonObject) => JsonObject): 
 
 function textBlock(part: JsonObject): JsonObject {
   if (part.type !== 'text' || typeof part.text !== 'string')
-    return rejectUntranslatable('this message may only contain text for vendors of the messages dialect');
+    return rejectUntranslatable('a message has a content part that is not supported by vendors that use the messages dialect');
   return { type: 'text', text: part.text, ...getCacheControl(part) };
 }
 
@@ -98,7 +98,7 @@ function userBlock(part: JsonObject): JsonObject {
     case 'file':
       return { ...toDocumentBlock(part), ...getCacheControl(part) };
     case 'input_audio':
-      return rejectUntranslatable('input_audio is not supported by vendors of the messages dialect');
+      return rejectUntranslatable('input_audio is not supported by vendors that use the messages dialect');
     default:
       return textBlock(part);
   }
@@ -111,8 +111,9 @@ function assistantBlock(part: JsonObject): JsonObject {
 /** The blocks of an assistant message have to start with its thinking. */
 function toAssistantBlocks(message: JsonObject, ids: ToolIds): JsonObject[] {
   if (isLosslessObject(message.function_call))
-    rejectUntranslatable('function_call is not supported by vendors of the messages dialect; use tool_calls');
-  if (isLosslessObject(message.audio)) rejectUntranslatable('audio of the assistant is not supported by vendors of the messages dialect');
+    rejectUntranslatable('function_call is not supported by vendors that use the messages dialect; use tool_calls');
+  if (isLosslessObject(message.audio))
+    rejectUntranslatable('audio in assistant messages is not supported by vendors that use the messages dialect');
   const refusal = asNonEmptyString(message.refusal);
   const calls = expectArray(message.tool_calls, 'tool_calls');
   const blocks = [

@@ -21,7 +21,7 @@ export function toImagePart(block: JsonObject): JsonObject {
   if (type === 'base64' && typeof mediaType === 'string' && typeof data === 'string') {
     return { type: 'image_url', image_url: { url: `data:${mediaType};base64,${data}` } };
   }
-  return rejectUntranslatable('an image must be inline or a web URL');
+  return rejectUntranslatable('an image must be sent inline or as a web URL');
 }
 
 export function toDocumentBlock(part: JsonObject): JsonObject {
@@ -56,7 +56,7 @@ export function toDocumentParts(block: JsonObject, blocksToParts: (content: unkn
   }
   if (type === 'text' && typeof data === 'string') return textParts(title, context, data);
   if (type === 'content') return [...textParts(title, context), ...blocksToParts(content)];
-  return rejectUntranslatable('a document must be inline or text');
+  return rejectUntranslatable('a document must be sent inline; URLs and stored files are not supported');
 }
 
 function textParts(...texts: readonly (string | null)[]): JsonObject[] {

@@ -32,7 +32,7 @@ const isForced = ({ tool_choice: choice }: JsonObject): boolean => choice === 'r
 /** The rules for chat requests that go to messages vendors. */
 export const chatToMessages: MemberRules<MessagesTarget> = (() => {
   const { translated, dropped, adjusted, refused, object, list, union } = createRuleBuilders<MessagesTarget>();
-  const unsupported = (name: string): string => `${name}: is not supported by vendors of the messages dialect`;
+  const unsupported = (name: string): string => `${name}: is not supported by vendors that use the messages dialect`;
   const textPart = { type: translated, text: translated, cache_control: translated };
   const content = list(
     union({
@@ -92,8 +92,8 @@ export const chatToMessages: MemberRules<MessagesTarget> = (() => {
     thinking: object({ type: translated, budget_tokens: translated }),
     user: translated,
     safety_identifier: dropped((_id, { parent }) => asNonEmptyString(parent.user) !== null),
-    n: refused('n: must be 1 for vendors of the messages dialect', isNotNumber(1)),
-    modalities: refused('modalities: vendors of the messages dialect only support text output', (value) =>
+    n: refused('n: must be 1 for vendors that use the messages dialect', isNotNumber(1)),
+    modalities: refused('modalities: vendors that use the messages dialect only support text output', (value) =>
       asArray(value).some((modality) => modality !== 'text'),
     ),
     web_search_options: refused(unsupported('web_search_options')),
@@ -126,7 +126,7 @@ function asksForBudget({ thinking, reasoning }: JsonObject): boolean {
 /** The rules for messages requests that go to chat vendors. */
 export const messagesToChat: MemberRules<ChatTarget> = (() => {
   const { translated, dropped, adjusted, refused, object, list, union } = createRuleBuilders<ChatTarget>();
-  const unsupported = (name: string): string => `${name}: is not supported by vendors of the chat dialect`;
+  const unsupported = (name: string): string => `${name}: is not supported by vendors that use the chat dialect`;
   const noReasoning = (_value: unknown, { target }: { target: ChatTarget }): boolean => target.reasons === false;
   const block = { type: translated, cache_control: dropped() };
   const text = { ...block, text: translated, citations: dropped(hasElements) };
@@ -134,7 +134,7 @@ export const messagesToChat: MemberRules<ChatTarget> = (() => {
   const documentOf = (source: MemberRule<ChatTarget>) => ({
     ...{ ...block, source, title: translated, context: translated },
     citations: refused(
-      'messages: citations of a document are not supported by vendors of the chat dialect',
+      'messages: document citations are not supported by vendors that use the chat dialect',
       (value) => asLosslessObject(value).enabled === true,
     ),
   });

@@ -76,7 +76,7 @@ function getBlockText(block: JsonObject): string {
 
 function toStop(stops: unknown): unknown {
   if (!Array.isArray(stops)) return stops;
-  if (stops.length > maxStops) rejectUntranslatable('stop_sequences: vendors of the chat dialect support at most four');
+  if (stops.length > maxStops) rejectUntranslatable('stop_sequences: vendors that use the chat dialect support at most four sequences');
   return stops.length === 0 ? null : stops;
 }
 

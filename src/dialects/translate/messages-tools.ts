@@ -18,7 +18,7 @@ export function toChatTools(body: JsonObject): JsonObject {
 
 function toTool({ type, name, description, input_schema: schema, strict }: JsonObject): JsonObject {
   const isFunction = type === undefined || type === null || type === 'custom';
-  if (!isFunction) return rejectUntranslatable('tools: only custom tools are supported by vendors of the chat dialect');
+  if (!isFunction) return rejectUntranslatable('tools: only custom tools are supported by vendors that use the chat dialect');
   const toolName = asNonEmptyString(name) ?? rejectUntranslatable('tools: a tool must have a name');
   if (!isLosslessObject(schema ?? {})) return rejectUntranslatable('tools: the input schema of a tool must be an object');
   const parameters = schema ?? { type: 'object', properties: {} };
@@ -40,7 +40,7 @@ function toToolChoice(choice: unknown): unknown {
     case 'tool':
       return { type: 'function', function: { name: asNonEmptyString(name) ?? rejectUntranslatable('tool_choice: must name a tool') } };
     default:
-      return rejectUntranslatable('tool_choice: is not supported by vendors of the chat dialect');
+      return rejectUntranslatable('tool_choice: is not supported by vendors that use the chat dialect');
   }
 }
 
@@ -49,6 +49,6 @@ function toResponseFormat(format: unknown): JsonObject | null {
   if (format === undefined || format === null) return null;
   const { type, schema } = asLosslessObject(format);
   if (type !== 'json_schema' || !isLosslessObject(schema))
-    return rejectUntranslatable('output_config.format: is not supported by vendors of the chat dialect');
+    return rejectUntranslatable('output_config.format: is not supported by vendors that use the chat dialect');
   return { type: 'json_schema', json_schema: { name: 'answer', schema, strict: true } };
 }

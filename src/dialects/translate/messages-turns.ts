@@ -30,7 +30,7 @@ export function toChatMessages(body: JsonObject, takesReasoning: ModelTraits['ta
     }
   });
   if (turns.at(-1)?.role === 'assistant')
-    rejectUntranslatable('messages: a prefilled response is not supported by vendors of the chat dialect');
+    rejectUntranslatable('messages: a prefilled response is not supported by vendors that use the chat dialect');
   const complete = takesReasoning === 'text' ? fillReasoning(turns) : turns;
   return [...(system === '' ? [] : [{ role: 'system', content: system }]), ...complete];
 }
@@ -105,7 +105,9 @@ function toAssistantMessage(content: unknown, ids: ToolIds, takesReasoning: Mode
         reasoning.push(...readThinkingBlock(block));
         break;
       default:
-        rejectUntranslatable('messages: a content block of the assistant has a type that vendors of the chat dialect do not support');
+        rejectUntranslatable(
+          'messages: an assistant message has a content block whose type is not supported by vendors that use the chat dialect',
+        );
     }
   }
   const message = { role: 'assistant', ...toReasoningHistory(reasoning, takesReasoning) };
@@ -142,7 +144,7 @@ function toParts(block: JsonObject): readonly JsonObject[] {
     case 'document':
       return toDocumentParts(block, (content) => asBlocks(content).flatMap(toParts));
     default:
-      return rejectUntranslatable('messages: a content block has a type that vendors of the chat dialect do not support');
+      return rejectUntranslatable('messages: a content block has a type that is not supported by vendors that use the chat dialect');
   }
 }
 

@@ -55,7 +55,7 @@ export function readRequestedReasoning({ thinking, reasoning, reasoning_effort: 
   const isOn = type === 'enabled' || type === 'adaptive' || enabled === true;
   const effort = asString(chatEffort) ?? asString(routerEffort) ?? (isOn ? 'medium' : null);
   if (effort !== null && !budgets.has(effort) && !noEfforts.has(effort) && !defaultEfforts.has(effort))
-    return rejectUntranslatable('reasoning_effort: this value is not supported by vendors of the messages dialect', {
+    return rejectUntranslatable('reasoning_effort: this value is not supported by vendors that use the messages dialect', {
       param: 'reasoning_effort',
     });
   if (type === 'disabled' || enabled === false) return null;

@@ -80,9 +80,9 @@ describe('a multipart body', () => {
   });
 
   it.each([
-    ['data before the first boundary', Buffer.concat([Buffer.from('x\r\n'), bodyOf(model)]), 'begin with'],
+    ['data before the first boundary', Buffer.concat([Buffer.from('x\r\n'), bodyOf(model)]), 'start with'],
     ['no last boundary', model, 'ends before'],
-    ['data after the last boundary', Buffer.concat([bodyOf(model), model]), 'there is data after its last boundary'],
+    ['data after the last boundary', Buffer.concat([bodyOf(model), model]), 'there is data after the closing boundary'],
     ['a repeated field', bodyOf(model, model), 'model is given more than once'],
     ['a field that is a file', bodyOf(part('form-data; name="prompt"; filename="p"', 'x')), 'prompt must not be a file'],
     [
@@ -103,7 +103,7 @@ describe('a multipart body', () => {
     ],
     ['a folded header', bodyOf(part('form-data;\r\n name="model"', 'x')), 'header'],
     ['an encoded part', bodyOf(part('form-data; name="prompt"', 'eA==', 'Content-Transfer-Encoding: base64\r\n')), 'encoding'],
-    ['a boundary within a longer line', bodyOf(part('form-data; name="file"', `\r\n--${boundary}x`)), 'line end'],
+    ['a boundary within a longer line', bodyOf(part('form-data; name="file"', `\r\n--${boundary}x`)), 'line break'],
     // Parsers that accept other line endings, or a boundary at the start of a part, would find a different model.
     ...['x\n', 'x\r', '\n', '\r', ''].map(
       (before) =>

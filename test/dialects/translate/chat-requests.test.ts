@@ -186,40 +186,44 @@ describe('a chat request for a messages vendor', () => {
   });
 
   test.each<[string, object, string]>([
-    ['several choices', { n: 2 }, 'n: must be 1 for vendors of the messages dialect'],
-    ['a blank stop sequence', { stop: '\n\n' }, 'stop: vendors of the messages dialect reject sequences of only white space'],
+    ['several choices', { n: 2 }, 'n: must be 1 for vendors that use the messages dialect'],
+    [
+      'a blank stop sequence',
+      { stop: '\n\n' },
+      'stop: vendors that use the messages dialect reject sequences that consist only of whitespace',
+    ],
     [
       'an unknown effort',
       { reasoning_effort: 'toString' },
-      'reasoning_effort: this value is not supported by vendors of the messages dialect',
+      'reasoning_effort: this value is not supported by vendors that use the messages dialect',
     ],
-    ['audio output', { modalities: ['text', 'audio'] }, 'modalities: vendors of the messages dialect only support text output'],
-    ['a web search', { web_search_options: {} }, 'web_search_options: is not supported by vendors of the messages dialect'],
-    ['legacy functions', { functions: [{ name: 'f' }] }, 'functions: is not supported by vendors of the messages dialect; use tools'],
+    ['audio output', { modalities: ['text', 'audio'] }, 'modalities: vendors that use the messages dialect only support text output'],
+    ['a web search', { web_search_options: {} }, 'web_search_options: is not supported by vendors that use the messages dialect'],
+    ['legacy functions', { functions: [{ name: 'f' }] }, 'functions: is not supported by vendors that use the messages dialect; use tools'],
     [
       "a vendor's own tool",
       { tools: [{ type: 'web_search' }] },
-      'tools: only function tools are supported by vendors of the messages dialect',
+      'tools: only function tools are supported by vendors that use the messages dialect',
     ],
     [
       'a custom tool',
       { tools: [{ type: 'custom', custom: { name: 'f' } }] },
-      'tools: only function tools are supported by vendors of the messages dialect',
+      'tools: only function tools are supported by vendors that use the messages dialect',
     ],
     [
       "a tool with the gateway's own name",
       { tools: [{ type: 'function', function: { name: jsonAnswerToolName } }] },
-      'tools: a tool has a name that is reserved by the gateway',
+      'tools: a tool has a name that is reserved for the gateway',
     ],
     [
       'allowed_tools as the tool choice',
       { tools: [tool], tool_choice: { type: 'allowed_tools' } },
-      'tool_choice: is not supported by vendors of the messages dialect',
+      'tool_choice: is not supported by vendors that use the messages dialect',
     ],
     [
       'an unknown response format',
       { response_format: { type: 'grammar' } },
-      'response_format: is not supported by vendors of the messages dialect',
+      'response_format: is not supported by vendors that use the messages dialect',
     ],
     [
       'an unknown role',
@@ -230,12 +234,12 @@ describe('a chat request for a messages vendor', () => {
     [
       'a legacy function_call',
       { messages: [{ role: 'assistant', function_call: { name: 'f', arguments: '' } }] },
-      'function_call is not supported by vendors of the messages dialect; use tool_calls',
+      'function_call is not supported by vendors that use the messages dialect; use tool_calls',
     ],
     [
       'assistant audio',
       { messages: [{ role: 'assistant', audio: { id: 'a' } }] },
-      'audio of the assistant is not supported by vendors of the messages dialect',
+      'audio in assistant messages is not supported by vendors that use the messages dialect',
     ],
     [
       'a custom tool call',
@@ -256,11 +260,11 @@ describe('a chat request for a messages vendor', () => {
     [
       'an image in the instructions',
       { messages: [{ role: 'system', content: [png] }] },
-      'this message may only contain text for vendors of the messages dialect',
+      'a message has a content part that is not supported by vendors that use the messages dialect',
     ],
-    ['log probabilities', { logprobs: true, top_logprobs: 2 }, 'logprobs: is not supported by vendors of the messages dialect'],
-    ['a token bias', { logit_bias: { 5: -100 } }, 'logit_bias: is not supported by vendors of the messages dialect'],
-    ['moderation', { moderation: { model: 'm' } }, 'moderation: is not supported by vendors of the messages dialect'],
+    ['log probabilities', { logprobs: true, top_logprobs: 2 }, 'logprobs: is not supported by vendors that use the messages dialect'],
+    ['a token bias', { logit_bias: { 5: -100 } }, 'logit_bias: is not supported by vendors that use the messages dialect'],
+    ['moderation', { moderation: { model: 'm' } }, 'moderation: is not supported by vendors that use the messages dialect'],
   ])('rejects a chat request for a messages vendor: %s', (_name, members, message) => {
     const translate = () => toMessages(members);
     expect(translate).toThrow(UntranslatableError);

@@ -270,7 +270,7 @@ describe('images and files', () => {
     [
       'audio',
       { type: 'input_audio', input_audio: { data: 'AA', format: 'wav' } },
-      'input_audio is not supported by vendors of the messages dialect',
+      'input_audio is not supported by vendors that use the messages dialect',
     ],
     ['an unsupported image type', image('data:image/svg+xml;base64,AA'), 'an image must be PNG, JPEG, GIF or WebP'],
     ['a data URL that is not base64', image('data:image/png,AA'), 'the URL of an image must be a web URL or a base64 data URL'],
@@ -285,9 +285,9 @@ describe('images and files', () => {
     [
       'an unknown part type',
       { type: 'video_url', video_url: { url: 'https://a.example' } },
-      'this message may only contain text for vendors of the messages dialect',
+      'a message has a content part that is not supported by vendors that use the messages dialect',
     ],
-    ['a part without a type', {}, 'this message may only contain text for vendors of the messages dialect'],
+    ['a part without a type', {}, 'a message has a content part that is not supported by vendors that use the messages dialect'],
   ])('rejects a message with %s', (_name, part, message) => {
     const translate = () => partOf(part);
     expect(translate).toThrow(UntranslatableError);

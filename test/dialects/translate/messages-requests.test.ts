@@ -239,49 +239,49 @@ describe('a messages request for a chat vendor', () => {
     [
       'a prefilled response',
       { messages: [hello, { role: 'assistant', content: '{' }] },
-      'messages: a prefilled response is not supported by vendors of the chat dialect',
+      'messages: a prefilled response is not supported by vendors that use the chat dialect',
     ],
     [
       'more than four stop sequences',
       { stop_sequences: ['a', 'b', 'c', 'd', 'e'] },
-      'stop_sequences: vendors of the chat dialect support at most four',
+      'stop_sequences: vendors that use the chat dialect support at most four sequences',
     ],
     [
       "a vendor's own tool",
       { tools: [{ type: 'web_search_20250305', name: 'web_search' }] },
-      'tools: only custom tools are supported by vendors of the chat dialect',
+      'tools: only custom tools are supported by vendors that use the chat dialect',
     ],
     [
       'MCP servers',
       { mcp_servers: [{ type: 'url', url: 'https://a.example', name: 'a' }] },
-      'mcp_servers: is not supported by vendors of the chat dialect',
+      'mcp_servers: is not supported by vendors that use the chat dialect',
     ],
-    ['a container', { container: 'c-1' }, 'container: is not supported by vendors of the chat dialect'],
-    ['an unknown tool choice', { tool_choice: { type: 'some' } }, 'tool_choice: is not supported by vendors of the chat dialect'],
+    ['a container', { container: 'c-1' }, 'container: is not supported by vendors that use the chat dialect'],
+    ['an unknown tool choice', { tool_choice: { type: 'some' } }, 'tool_choice: is not supported by vendors that use the chat dialect'],
     [
       'an unknown response format',
       { output_config: { format: { type: 'grammar' } } },
-      'output_config.format: is not supported by vendors of the chat dialect',
+      'output_config.format: is not supported by vendors that use the chat dialect',
     ],
     [
       'a server tool call',
       { messages: [{ role: 'assistant', content: [{ type: 'server_tool_use' }] }, hello] },
-      'messages: a content block of the assistant has a type that vendors of the chat dialect do not support',
+      'messages: an assistant message has a content block whose type is not supported by vendors that use the chat dialect',
     ],
     [
       'a search result',
       { messages: [{ role: 'user', content: [{ type: 'search_result' }] }] },
-      'messages: a content block has a type that vendors of the chat dialect do not support',
+      'messages: a content block has a type that is not supported by vendors that use the chat dialect',
     ],
     [
       'an image stored at the vendor',
       { messages: [{ role: 'user', content: [{ type: 'image', source: { type: 'file', file_id: 'f' } }] }] },
-      'an image must be inline or a web URL',
+      'an image must be sent inline or as a web URL',
     ],
     [
       'a document with a URL',
       { messages: [{ role: 'user', content: [{ type: 'document', source: { type: 'url', url: 'https://a' } }] }] },
-      'a document must be inline or text',
+      'a document must be sent inline; URLs and stored files are not supported',
     ],
     ['an unknown role', { messages: [{ role: 'tool', content: 'x' }] }, 'messages: the role must be user, assistant or system'],
     ["messages that aren't a list", { messages: {} }, 'messages: must be a list'],
@@ -300,8 +300,8 @@ describe('a messages request for a chat vendor', () => {
       { thread: { type: 'continue', previous_message_id: 'msg_1' } },
       "thread: this model's vendor does not store threads; send the whole conversation",
     ],
-    ['a compaction', { compaction: { type: 'summarize' } }, 'compaction: is not supported by vendors of the chat dialect'],
-    ['a place of inference', { inference_geo: 'us' }, 'inference_geo: is not supported by vendors of the chat dialect'],
+    ['a compaction', { compaction: { type: 'summarize' } }, 'compaction: is not supported by vendors that use the chat dialect'],
+    ['a place of inference', { inference_geo: 'us' }, 'inference_geo: is not supported by vendors that use the chat dialect'],
     [
       'citations of a document',
       {
@@ -312,7 +312,7 @@ describe('a messages request for a chat vendor', () => {
           },
         ],
       },
-      'messages: citations of a document are not supported by vendors of the chat dialect',
+      'messages: document citations are not supported by vendors that use the chat dialect',
     ],
   ])('rejects a messages request for a chat vendor: %s', (_name, members, message) => {
     const translate = () => toChat(members);

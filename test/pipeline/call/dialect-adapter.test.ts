@@ -198,8 +198,8 @@ describe('for a vendor of the other dialect', () => {
   });
 
   test.each([
-    ['chat', 'messages', `{"n":2,${asked}}`, 'n: must be 1 for vendors of the messages dialect'],
-    ['messages', 'chat', `{"max_tokens":9,"container":"c",${asked}}`, 'container: is not supported by vendors of the chat dialect'],
+    ['chat', 'messages', `{"n":2,${asked}}`, 'n: must be 1 for vendors that use the messages dialect'],
+    ['messages', 'chat', `{"max_tokens":9,"container":"c",${asked}}`, 'container: is not supported by vendors that use the chat dialect'],
     [
       'chat',
       'messages',

@@ -43,10 +43,10 @@ export function translateTools(body: JsonObject, mayOmit: boolean) {
   const offered = tools.filter(isOffered);
   const all = offered.flatMap((tool: unknown) => declare(asLosslessObject(tool), null));
   if (all.length === 0 && tools.length > 0)
-    return rejectUntranslatable("tools: this model's vendor does not support web search and other tools that OpenAI runs");
+    return rejectUntranslatable("tools: this model's vendor does not support web search or other tools that OpenAI runs");
   const omitted = tools.filter((tool) => !isOffered(tool)).map((tool) => asString(asLosslessObject(tool).type) ?? '');
   if (omitted.length > 0 && !mayOmit)
-    rejectUntranslatable("tools: this model's vendor does not support the tools that OpenAI runs, but a later model of the plan does");
+    rejectUntranslatable("tools: this model's vendor does not support tools that OpenAI runs, but a later model in the plan does");
   const { choice, allowed } = translateChoice(body.tool_choice);
   const declared = allowed === null ? all : all.filter(({ vendorName }) => allowed.has(vendorName));
   const isSingle = declared.length > 0 && body.parallel_tool_calls === false;
@@ -81,7 +81,7 @@ function declare(tool: JsonObject, namespace: string | null): Declared[] {
     return asArray(tool.tools).flatMap((inner) => declare(asLosslessObject(inner), name === defaultNamespace ? null : name));
   }
   if (type !== 'function' && type !== 'custom')
-    return rejectUntranslatable("tools: this model's vendor only supports functions and custom tools, not the tools that OpenAI runs");
+    return rejectUntranslatable("tools: this model's vendor only supports functions and custom tools, not tools that OpenAI runs");
   const name = asNonEmptyString(tool.name) ?? rejectUntranslatable('tools: a tool must have a name');
   const vendorName = toVendorName(name, namespace);
   const fn =
