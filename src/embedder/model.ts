@@ -70,7 +70,7 @@ async function loadModel({ weights, tokenizer }: EmbedderFiles['models'][number]
     const output = (await session.run(Object.fromEntries(session.inputNames.map((name) => [name, inputs[name]?.() ?? {}]))))[
       session.outputNames[0] ?? ''
     ];
-    if (!output) throw new Error('the model returned no vector');
+    if (!output) throw new Error('expected the model to return a vector');
     return { values: toUnitLength(output.data.subarray(0, output.dims[2])), tokens: ids.length };
   };
 }

@@ -44,6 +44,6 @@ function describe(error: unknown): string {
   const output = isObject(error) ? `${String(error['stderr'] ?? '')}\n${String(error['stdout'] ?? '')}` : '';
   const lines = output.split('\n').map((line) => line.replace('npm error', '').trim());
   const telling = lines.filter((line) => /\berror\b|^code\b|^syscall\b/i.test(line)).slice(0, 3);
-  if (isObject(error) && error['killed'] === true) return 'it took too long';
+  if (isObject(error) && error['killed'] === true) return 'it timed out';
   return (telling.join(', ') || errorSummary(error)).slice(0, 300);
 }

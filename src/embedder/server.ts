@@ -63,7 +63,7 @@ export function createEmbeddingServer({ models, queue, token }: ServerOptions): 
       if (heldBytes > maxHeldBytes) throw new RequestError(429, 'too many texts are waiting; try again in a moment');
       const { model, input, encoding_format: format } = parseBody(await readBody(request));
       const embed = models.get(model);
-      if (!embed) throw new RequestError(404, `${model} is not loaded, because no tier of the configuration names it`);
+      if (!embed) throw new RequestError(404, `${model} is not loaded, because no configured tier uses it`);
       const embeddings = await queue.add(embed, input, left.signal);
       if (embeddings === null) throw new RequestError(429, 'too many texts are waiting; try again in a moment');
       sendJson(response, 200, toResponse(model, embeddings, format));
@@ -115,7 +115,8 @@ function sendError(request: IncomingMessage, response: ServerResponse, error: un
   // Drain the request. If it hasn't arrived completely, close the connection as well.
   request.resume();
   if (response.destroyed) return;
-  const [status, message] = error instanceof RequestError ? [error.status, error.message] : [500, 'the model failed'];
+  const [status, message] =
+    error instanceof RequestError ? [error.status, error.message] : [500, 'the model failed to compute the embeddings'];
   const type = status === 429 ? 'rate_limit_error' : status < 500 ? 'invalid_request_error' : 'server_error';
   if (status === 429) response.setHeader('retry-after', '1');
   if (!request.complete) response.setHeader('connection', 'close');

@@ -59,7 +59,9 @@ export async function startLocalEmbedder(options: LocalEmbedderOptions) {
     const kill = (): void => void child.kill('SIGKILL');
     signal.addEventListener('abort', kill);
     const exited = new Promise<string>((resolve) => {
-      child.once('exit', (code, ended) => resolve(`it ended with ${ended ?? code}`)).once('error', (error) => resolve(errorSummary(error)));
+      child
+        .once('exit', (code, ended) => resolve(`it exited with ${ended ?? code}`))
+        .once('error', (error) => resolve(errorSummary(error)));
     });
     try {
       await load(child, { kind: 'load', files, token });
@@ -132,7 +134,7 @@ async function load(child: ChildProcess, message: ServiceMessage): Promise<void>
     if (received.kind === 'failed') reject(new Error(received.reason));
     else resolve();
   };
-  const end = (code: number | null, signal: string | null): void => reject(new Error(`the process ended with ${signal ?? code}`));
+  const end = (code: number | null, signal: string | null): void => reject(new Error(`the process exited with ${signal ?? code}`));
   child.on('message', receive).once('exit', end).once('error', reject);
   child.send(message, () => undefined);
   const late = (): never => {
