@@ -123,12 +123,12 @@ export function createRuleQueue(options: Partial<RuleQueueOptions> = {}) {
       task.batch = next === null ? null : { rules, chunks, from: next };
       task.usedMicros += cpuMicros;
       if ([...task.matched].some(({ action }) => action === 'block')) settle(task, null);
-      else if (task.usedMicros > maxCallMs * 1_000) settle(task, `takes more than ${maxCallMs / 1_000} seconds of CPU time`);
+      else if (task.usedMicros > maxCallMs * 1_000) settle(task, `uses more than ${maxCallMs / 1_000} seconds of CPU time`);
       return cpuMicros;
     } catch (cause) {
       // The thread only works on one task at a time, so it was this task that broke it. The next task starts a new
       // thread.
-      settle(task, 'needs too much memory or time', cause);
+      settle(task, 'uses too much memory or time', cause);
       return maxCallMs * 1_000;
     }
   };

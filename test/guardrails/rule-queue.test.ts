@@ -89,7 +89,7 @@ test('stops evaluating rules only for the call that uses too much CPU time', asy
     queue.run({ ...work, project: 'one' }),
     queue.run({ project: 'one', rules: [emailRule], texts: ['ada@example.com'], signal: undefined }),
   ]);
-  expect(stopped).toEqual({ matched: new Set(), stopped: 'takes more than 0.05 seconds of CPU time' });
+  expect(stopped).toEqual({ matched: new Set(), stopped: 'uses more than 0.05 seconds of CPU time' });
   expect(other).toEqual({ matched: new Set([emailRule]), stopped: null });
 });
 
@@ -123,7 +123,7 @@ test('only the current call fails if the rule thread runs out of memory', async 
     queue.run({ ...work, project: 'one' }),
     queue.run({ project: 'two', rules: [emailRule], texts: ['ada@example.com'], signal: undefined }),
   ]);
-  expect(broken).toEqual({ matched: new Set(), stopped: 'needs too much memory or time', cause: expect.any(Error) });
+  expect(broken).toEqual({ matched: new Set(), stopped: 'uses too much memory or time', cause: expect.any(Error) });
   expect(other).toEqual({ matched: new Set([emailRule]), stopped: null });
 });
 

@@ -74,7 +74,7 @@ export function createRuleEnforcer({ logger, recordRuleHit }: RuleEnforcerDeps) 
       'failed to evaluate some content rules',
     );
     if (!rules.blocks) return null;
-    const message = `the content rules could not check the call: the rule ${unfinished.class} for ${place} ${unfinished.reason}. Shorten the text or simplify the rules`;
+    const message = `a content rule could not be evaluated: the rule ${unfinished.class} for ${place} ${unfinished.reason}. Shorten the text or simplify the rules`;
     return gatewayError('guardrail_blocked', { message, ...refusedBy('content_rule_unfinished', slowest, place) });
   }
 
