@@ -154,11 +154,11 @@ function brokenTiers({ catalog, inherited, before, after, catalogFill }: Routing
   const [earlier, later] = [tiersOf(before), tiersOf(after)];
   const isUsable = ({ allowed }: RoutingState, models: readonly string[]): boolean =>
     isUsableTier({ catalog, project: allowed }, kind, models);
-  const consequence = catalogFill ? 'calls to it would go to other models of the catalog' : 'calls to it would be refused';
+  const consequence = catalogFill ? 'calls to it would go to other models in the catalog' : 'calls to it would be refused';
   const unusable = [...later].flatMap(([tier, models]): Issue[] => {
     const old = earlier.get(tier);
     if (isUsable(after, models) || (old !== undefined && !isUsable(before, old))) return [];
-    return [{ path: `${kind}.${tier}`, message: `the project could not use any model of the tier ${tier}, so ${consequence}` }];
+    return [{ path: `${kind}.${tier}`, message: `the project could not use any model in the tier ${tier}, so ${consequence}` }];
   });
   const removed = [...earlier.keys()].flatMap((tier): Issue[] =>
     later.has(tier)

@@ -69,8 +69,8 @@ function describeForbidden({ catalog, project: { providers } }: KeyModelsView, n
   // A model name without its provider can contain a slash, too.
   const whose =
     provider === undefined || !catalog.served.has(provider)
-      ? `a provider of ${quoteName(name)}`
-      : `the provider ${quoteName(provider)} of ${quoteName(name)}`;
+      ? `any provider that serves ${quoteName(name)}`
+      : `the provider ${quoteName(provider)}, which ${quoteName(name)} needs`;
   return `the project may not use ${whose}`;
 }
 

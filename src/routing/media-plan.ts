@@ -47,7 +47,7 @@ export function planMedia(request: MediaPlanRequest): MediaCandidate {
   if (!hasProvider(project, catalog.served))
     throw noRoute('no providers configured', `the project has no provider for ${quoteName(asked)}`);
   const serving = new Set([...catalog.served.keys()].filter((name) => isServing(request, name)));
-  if (serving.size === 0) throw noRoute(`no ${label} provider configured`, `no provider of the project serves ${quoteName(asked)}`);
+  if (serving.size === 0) throw noRoute(`no ${label} provider configured`, `none of the project's providers serves ${quoteName(asked)}`);
   const providers = new Set([...serving].filter((name) => findMissingTags(request, name).length === 0));
   const lacking = (names: Iterable<string>) =>
     lacksTags(
@@ -87,7 +87,7 @@ function pickCandidate(open: readonly MediaCandidate[], request: MediaPlanReques
   const isHealthy = (candidate: MediaCandidate): boolean =>
     candidates.length === 1 || !breakers || breakers.tryAcquire(caller.projectId, connectionKey(candidate));
   const chosen = candidates.find(isHealthy) ?? candidates[0];
-  if (!chosen) throw new Error('the plan of this media call has no candidates');
+  if (!chosen) throw new Error('expected the plan of a media call to have a candidate');
   return chosen;
 }
 
@@ -126,7 +126,7 @@ function resolve(request: MediaPlanRequest, { serving, providers }: MediaProvide
   const provider = splitModelId(requested)?.provider;
   if (provider !== undefined && !serving.has(provider)) {
     const message = `unknown ${mediaLabels[route]} provider '${provider.slice(0, maxNameLength)}'`;
-    throw noRoute(message, `no provider of ${quoteName(requested)} serves this route for the project`, refusalOf('unknown_provider'));
+    throw noRoute(message, `the project has no provider ${quoteName(provider)} that serves this route`, refusalOf('unknown_provider'));
   }
   if (!hasModelForm(requested)) throw noRoute(undefined, `${quoteName(requested)} must be <provider>/<model>, or a name without a slash`);
   if (provider !== undefined) return { requested, ids: [requested] };

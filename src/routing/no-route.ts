@@ -10,7 +10,7 @@ const maxNameLength = 100;
 /** A caller can send a name of many megabytes. The start is enough for a quote. */
 const maxReadLength = 10 * maxNameLength;
 
-const listing = 'GET /v1/models lists what this key may use';
+const listing = 'GET /v1/models lists the models and tiers that this key may use';
 
 export function noRoute(message: string | undefined, hint: string, refusal: Refusal = { reason: 'no_model' }): GatewayError {
   return gatewayError('no_route', { ...(message !== undefined && { message }), members: { hint: `${hint}; ${listing}` }, refusal });
@@ -30,7 +30,7 @@ export function lacksTags(asked: string, untagged: readonly Untagged[]): Gateway
   const more = byProvider.size - listed.length;
   const message = `required tags are missing: ${listed.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
   const rule = [...new Set(untagged.flatMap(({ lacks }) => lacks))].join(', ');
-  return noRoute(message, `no provider of ${quoteName(asked)} has every tag that the project and the key require`, {
+  return noRoute(message, `no provider of ${quoteName(asked)} has all the tags that the project and the key require`, {
     reason: 'tags_missing',
     rule,
   });
@@ -65,15 +65,15 @@ export function explainNoRoute(asked: string, reason: string | null): string {
     case 'unknown':
       return `unknown model ${name}`;
     case 'unknown_provider':
-      return `no provider of ${name} is configured`;
+      return `no provider for ${name} is configured`;
     case 'provider_not_in_project':
-      return `the project may not use a provider of ${name}`;
+      return `the project may not use any provider that serves ${name}`;
     case 'not_permitted_for_key':
-      return `the key does not permit ${name}`;
+      return `the key may not use ${name}`;
     case 'price_unknown':
-      return `${name} has no price, which a cost ceiling or cap requires`;
+      return `${name} has no price, but calls with a cost ceiling or monthly cap need one`;
     default:
-      return `${name} is not served on this route`;
+      return `${name} is not available on this route`;
   }
 }
 

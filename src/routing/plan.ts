@@ -192,7 +192,7 @@ function noRouteFor(view: SelectRequest, { requestedModel }: PlanRequest, { skip
   if (untagged.length > 0) return lacksTags(requestedModel, untagged);
   const reason = isUnknown ? 'unknown' : (skipped[0]?.skipped ?? null);
   const nearest = reason === 'unknown' || reason === 'unknown_provider' ? findNearest(view, requestedModel) : null;
-  const suggestion = nearest === null ? '' : `; the nearest is ${quoteName(nearest)}`;
+  const suggestion = nearest === null ? '' : `; the closest match is ${quoteName(nearest)}`;
   return noRoute(undefined, explainNoRoute(requestedModel, reason) + suggestion, refusalOf(reason));
 }
 

@@ -86,7 +86,7 @@ test("warns about a key's models if the project may not use their provider", asy
   const { warnings } = await jsonOf<{ warnings: unknown }>(
     elsewhere.admin('POST', '/provision/teams/closed/keys', { name: 'api', models: ['two/echo', 'one/echo', 'one/echo'] }),
   );
-  expect(warnings).toEqual([{ path: 'models.1', message: 'the project may not use the provider "one" of "one/echo"' }]);
+  expect(warnings).toEqual([{ path: 'models.1', message: 'the project may not use the provider "one", which "one/echo" needs' }]);
   const issued = await textOf(admin.post('/console/p/closed/keys', { name: 'console', models: 'one/echo' }));
   expect(issued).toMatch(/The key may use one\/echo ?, but the project may not use a provider for it\./);
   const prefix = /sk-gw-([a-z0-9]{8})-/.exec(issued)?.[1] ?? '';

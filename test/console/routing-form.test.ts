@@ -91,7 +91,7 @@ test('saves an unknown model only after the user confirms the warning', async ()
   const warning = page.getByText('Check what this change does').locator('..');
   await warning.waitFor();
   expect(await warning.textContent()).toContain('The catalog has no model one/ehco, so its price and its limits are unknown');
-  expect(await warning.textContent()).toContain('The project could not use any model of the tier new, so calls to it would be refused.');
+  expect(await warning.textContent()).toContain('The project could not use any model in the tier new, so calls to it would be refused.');
   await page.getByLabel('Save it anyway').check();
   // This adds a warning that nobody has read yet.
   await page.getByLabel('two', { exact: true }).uncheck();
@@ -175,6 +175,6 @@ test('the API accepts tiers with unknown models but returns warnings', async () 
     admin('PUT', '/provision/teams/warned/applications/bot', { tiers: { standard: [] } }),
   );
   expect(application.warnings).toEqual([
-    { path: 'tiers.standard', message: 'the project could not use any model of the tier standard, so calls to it would be refused' },
+    { path: 'tiers.standard', message: 'the project could not use any model in the tier standard, so calls to it would be refused' },
   ]);
 });

@@ -58,19 +58,19 @@ describe('warnings about the settings of a project', () => {
   });
 
   test('warns about tiers that the change leaves without a usable model', () => {
-    const refused = 'the project could not use any model of the tier embed, so calls to it would be refused';
+    const refused = 'the project could not use any model in the tier embed, so calls to it would be refused';
     expect(warningsOf({}, { providers: ['mistral', 'art'] })).toEqual([refused]);
     expect(warningsOf({}, { required_tags: ['eu'] }, true)).toEqual([
-      'the project could not use any model of the tier embed, so calls to it would go to other models of the catalog',
-      'the project could not use any model of the tier pictures, so calls to it would go to other models of the catalog',
+      'the project could not use any model in the tier embed, so calls to it would go to other models in the catalog',
+      'the project could not use any model in the tier pictures, so calls to it would go to other models in the catalog',
     ]);
     const before = { providers: ['mistral', 'art'] };
     expect(warningsOf(before, { ...before, tiers: { fast: ['mistral/meta/llama'] } })).toEqual([]);
     expect(warningsOf({}, { tiers: { standard: [] } })).toEqual([
-      'the project could not use any model of the tier standard, so calls to it would be refused',
+      'the project could not use any model in the tier standard, so calls to it would be refused',
     ]);
     expect(warningsOf({}, { tiers: { constructor: ['art/painter'] } })).toEqual([
-      'the project could not use any model of the tier constructor, so calls to it would be refused',
+      'the project could not use any model in the tier constructor, so calls to it would be refused',
     ]);
   });
 

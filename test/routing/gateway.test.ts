@@ -125,7 +125,7 @@ describe('400 no_route', () => {
     await lent.admin('PUT', `/provision/teams/${slug}`, settings);
     const { key } = await jsonOf<{ key: string }>(lent.admin('POST', `/provision/teams/${slug}/keys`, { name: 'k', models: keyModels }));
     const answer = await lent.call(path, body, { authorization: `Bearer ${key}` });
-    const hint = expect.stringMatching(/; GET \/v1\/models lists what this key may use$/);
+    const hint = expect.stringMatching(/; GET \/v1\/models lists the models and tiers that this key may use$/);
     expect([answer.status, await answer.json()]).toEqual([400, { error: { message, type: 'no_route', code: 'no_route', hint } }]);
   });
 

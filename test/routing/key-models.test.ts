@@ -55,10 +55,10 @@ test('reports models of providers that the project may not use', () => {
     ...{ 'anthropic/claude': 'not_allowed', 'meta/llama': 'not_allowed', 'anthropic/new': 'not_allowed' },
   });
   expect(findUnusableNames(limited, names).map(({ path, message }) => `${path}: ${message}`)).toEqual([
-    'models.4: the project may not use the provider "anthropic" of "anthropic/claude"',
+    'models.4: the project may not use the provider "anthropic", which "anthropic/claude" needs',
     expect.stringContaining('models.5: "claude-2" is neither a tier nor a model'),
-    'models.6: the project may not use a provider of "meta/llama"',
-    'models.7: the project may not use the provider "anthropic" of "anthropic/new"',
+    'models.6: the project may not use any provider that serves "meta/llama"',
+    'models.7: the project may not use the provider "anthropic", which "anthropic/new" needs',
     expect.stringContaining('models.8: no provider "zzz" is configured'),
   ]);
   expect(findUnknownNames(limited, names).map(({ path }) => path)).toEqual(['models.5', 'models.8']);

@@ -266,11 +266,11 @@ it('suggests a similar model in a 400 no_route', async () => {
     expect([answer.status, error.message]).toEqual([400, 'no models available for route']);
     return error.hint;
   };
-  const listing = '; GET /v1/models lists what this key may use';
-  expect(await hintFor('ecko')).toBe(`unknown model "ecko"; the nearest is "one/echo"${listing}`);
-  expect(await hintFor('ecko', { authorization: `Bearer ${key}` })).toBe(`unknown model "ecko"; the nearest is "two/echo"${listing}`);
-  expect(await hintFor('standart')).toBe(`unknown model "standart"; the nearest is "standard"${listing}`);
-  expect(await hintFor('nobody/ecko')).toContain('"nobody/ecko" is configured; the nearest is "one/echo"');
+  const listing = '; GET /v1/models lists the models and tiers that this key may use';
+  expect(await hintFor('ecko')).toBe(`unknown model "ecko"; the closest match is "one/echo"${listing}`);
+  expect(await hintFor('ecko', { authorization: `Bearer ${key}` })).toBe(`unknown model "ecko"; the closest match is "two/echo"${listing}`);
+  expect(await hintFor('standart')).toBe(`unknown model "standart"; the closest match is "standard"${listing}`);
+  expect(await hintFor('nobody/ecko')).toContain('"nobody/ecko" is configured; the closest match is "one/echo"');
   expect(await hintFor('claude-opus')).toBe(`unknown model "claude-opus"${listing}`);
 });
 

@@ -145,7 +145,7 @@ it('works with the openai SDK in a browser', async () => {
     })()`;
     const [plain, model, text, ...error] = (await page.evaluate(script)) as string[];
     expect([plain, model, text]).toEqual([expect.stringContaining('hi'), 'one/echo', plain]);
-    expect(error).toEqual([400, 'no_route', 'unknown model "nosuch"; GET /v1/models lists what this key may use']);
+    expect(error).toEqual([400, 'no_route', 'unknown model "nosuch"; GET /v1/models lists the models and tiers that this key may use']);
   } finally {
     await context.close();
   }

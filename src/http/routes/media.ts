@@ -106,5 +106,5 @@ function setFormatWarning(response: ServerResponse, format: unknown): void {
  */
 function assertModel(model: string): void {
   if (model.length > maxModelLength) throw modelTooLong(model);
-  if (!model.isWellFormed()) throw noRoute(undefined, `${quoteName(model)} has a lone surrogate, which cannot be part of a URL`);
+  if (!model.isWellFormed()) throw noRoute(undefined, `${quoteName(model)} contains a lone surrogate, which cannot be part of a URL`);
 }

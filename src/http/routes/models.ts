@@ -56,7 +56,9 @@ export function createModelsRoutes(deps: ModelsRouteDeps) {
       const asked = [params.id ?? ''].flat().join('/');
       const row = rows.find(({ id }) => id === asked) ?? rows.find(({ id }) => splitModelId(id)?.model === asked);
       if (row) return format(row);
-      throw gatewayError('not_found', { message: `unknown model "${asked.slice(0, 256)}"; GET /v1/models lists what this key may use` });
+      throw gatewayError('not_found', {
+        message: `unknown model "${asked.slice(0, 256)}"; GET /v1/models lists the models and tiers that this key may use`,
+      });
     }),
   };
 }

@@ -162,7 +162,7 @@ async function* deliver(chunks: AsyncGenerator<Buffer, void>): AsyncGenerator<Bu
 
 function noProvider(requester?: VideoRequester): GatewayError {
   const message = requester?.providers?.length === 0 ? 'no providers configured' : 'no video provider configured';
-  return noRoute(message, 'no provider of the project serves videos');
+  return noRoute(message, "none of the project's providers serves videos");
 }
 
 /** Mimics the vendor's response to an unknown name. */
