@@ -35,7 +35,7 @@ export function sendError(
   const call = callId === undefined ? {} : { call: callId };
   if (response.headersSent) {
     // The status has already been sent, so all we can do is break off the response.
-    if (!(error instanceof GatewayError)) logger.error({ ...call, err: error }, 'response failed after it had started');
+    if (!(error instanceof GatewayError)) logger.error({ ...call, err: error }, 'response failed after its headers were sent');
     breakOff(response);
     return;
   }

@@ -104,7 +104,7 @@ export function addPeopleRoutes(responders: Responders, { people, publicUrl }: P
       throw gatewayError('bad_request', { issues: [{ path: 'email', message: 'is required unless admin is true' }] });
     const known = email === undefined ? null : await accounts.findByEmail(email);
     if (known && known.disabledAt !== null)
-      throw gatewayError('conflict', { issues: [{ path: 'email', message: 'the person is disabled' }] });
+      throw gatewayError('conflict', { issues: [{ path: 'email', message: 'this account is disabled; enable it first' }] });
     const person = email === undefined ? null : (known ?? (await accounts.create({ email, admin })));
     if (person && admin && !person.isAdmin) await accounts.change(person.id, { admin });
     change.note({ person_id: person?.id ?? null, admin: admin || (person?.isAdmin ?? false) });
