@@ -201,7 +201,7 @@ export function createBatchStore(options: BatchStoreOptions) {
         else {
           const inQuarantine = await addToQuarantine(record.callId, frame.raw);
           rejected += 1;
-          logger.error({ call: record.callId, inQuarantine }, 'this version cannot read a journal record');
+          logger.error({ call: record.callId, inQuarantine }, 'journal record not readable by this version');
         }
       }
       await storeEntries(entries);

@@ -132,5 +132,5 @@ function skipBytes(buffers: readonly Buffer[], bytes: number): Buffer[] {
 }
 
 function nothingWritten(): Error {
-  return Object.assign(new Error('the write call wrote no bytes'), { code: 'EIO' });
+  return Object.assign(new Error('expected the write to make progress, but no bytes were written'), { code: 'EIO' });
 }

@@ -177,7 +177,7 @@ export function createRecovery(options: RecoveryOptions): Recovery {
       const lostBytes = size - window.nextOffset;
       logger.warn(
         { journal: takeover.journalId, segment, lostBytes, end: window.end },
-        'journal segment of a dead process is truncated; skipped its end',
+        "skipped the unreadable end of a dead process's journal segment",
       );
       if (window.end === 'damaged') await quarantine.addSegment(takeover.journalId, segment, file);
       takeover.offset = size;

@@ -38,7 +38,7 @@ export async function insertKey(
       ...[settings.onBudgetStoreDown, settings.defaultMaxOutputTokens, settings.requiredTags],
     ],
   );
-  if (inserted.length === 0) throw gatewayError('conflict', { message: 'the key has been issued already' });
+  if (inserted.length === 0) throw gatewayError('conflict', { message: 'this key has already been issued' });
   await insertCeilings(tx, [id], settings.ceilings);
   await notifyKeyChange(tx, prefix);
   // Pick the fields one by one. `settings` may be a whole KeyRecord, whose id we'd otherwise copy.
