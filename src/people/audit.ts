@@ -70,7 +70,7 @@ export function createAudit({ database, clock }: { readonly database: Database; 
          values ($1::timestamptz, $2::text, $3::uuid, $4::uuid, $5::text, $6::text, '{}') returning id`,
         [new Date(clock.now()), actor, personId, projectId, action, target],
       );
-      if (!row) throw new Error('the audit row was not written');
+      if (!row) throw new Error('expected the insert into the audit log to return a row');
       return row.id;
     },
     /** Records the outcome of a change, and merges `detail` into the details that were recorded at its beginning. */

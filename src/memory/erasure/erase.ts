@@ -67,7 +67,7 @@ async function erase(tx: Queries, id: string, { projectId, subject, askedBy }: E
      returning erased_at as "erasedAt"`,
     [id, projectId, sha256, askedBy],
   );
-  if (!tombstone) throw new Error('the tombstone was not inserted');
+  if (!tombstone) throw new Error('expected the insert of the erasure to return a row');
   await recordRuns(tx, id, projectId, subject);
   const counts = { memories: 0, profile_pages: 0, episodes: 0, calls: 0, call_parts: 0, graph_facts: 0 };
   counts.call_parts = await eraseCallTexts(tx, projectId, subject);

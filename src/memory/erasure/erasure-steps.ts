@@ -79,7 +79,7 @@ export function createErasureSteps({ database, listLive, deleteRuns }: ErasureSt
     /** Completes the erasure. Throws if we still find data of the subject, unless an import has restored some. */
     async finish(erasureId: string): Promise<void> {
       const residue = await findResidue(database, erasureId);
-      if (residue.length > 0) throw new Error(`data of the erased subject is left in ${residue.join(', ')}`);
+      if (residue.length > 0) throw new Error(`these tables still contain data of the erased subject: ${residue.join(', ')}`);
       await database.query(`update erasures set state = 'done', done_at = now() where id = $1::uuid and state <> 'done'`, [erasureId]);
     },
   };

@@ -56,7 +56,9 @@ export function createRateRecalled({ database, clock }: { readonly database: Dat
 }
 
 function notRecalled(): Error {
-  return gatewayError('not_found', { message: 'no call of this project with this id recalled these memories, or they have been closed' });
+  return gatewayError('not_found', {
+    message: 'no call with this id recalled these memories in this project, or the memories have been closed since',
+  });
 }
 
 /** Locks live memories in `ids` that the call's end user is allowed to see. */

@@ -279,6 +279,6 @@ async function summarize(tx: Queries, batchId: string): Promise<BatchSummary & {
        from memory_batch_groups where batch_id = $1::uuid`,
     [batchId],
   );
-  if (!row) throw new Error('the query returned no row');
+  if (!row) throw new Error('expected the query to return a row');
   return row;
 }

@@ -157,5 +157,5 @@ const noRoute: GroupFailure = {
 const unusableResponse: GroupFailure = {
   kind: 'unusable',
   code: 'unusable_answer',
-  message: 'the response of the model is not the JSON that was requested',
+  message: 'the model did not return the requested JSON',
 };

@@ -145,7 +145,7 @@ async function getOrCreateEntity(tx: Queries, { projectId, subject }: Group, nam
     `select id from memory_entities where project_id = $1::uuid and coalesce(subject, '') = coalesce($2::text, '') and folded_name = $3::text`,
     [projectId, subject, foldName(name)],
   );
-  if (!row) throw new Error('the entity that was just inserted cannot be found');
+  if (!row) throw new Error('expected to find the entity that was just inserted');
   return row.id;
 }
 

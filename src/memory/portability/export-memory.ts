@@ -36,7 +36,7 @@ export type ExportCounts = Readonly<Partial<Record<RecordType, number>>>;
 export function createExportMemory({ database }: { readonly database: Database }): ExportMemory {
   const running = new Set<string>();
   const assertIdle = (projectId: string): void => {
-    const message = 'an export of this project is already running: try again when it has ended';
+    const message = 'an export of this project is already running; try again when it has finished';
     if (running.has(projectId)) throw gatewayError('budget_unavailable', { message, retryAfterSeconds: 60 });
   };
   // Only count the export as running once the caller has read the first line. A caller that never reads would otherwise
@@ -88,7 +88,7 @@ async function takeCut(database: Database, projectId: string): Promise<string> {
   return database.transaction(async (tx) => {
     await lockProject(tx, projectId, 'exclusive');
     const [row] = await tx.query<{ now: string }>(`select ${timeSql('clock_timestamp()')} as now`);
-    if (!row) throw new Error('the database did not return its time');
+    if (!row) throw new Error('expected the database to return its current time');
     return row.now;
   });
 }

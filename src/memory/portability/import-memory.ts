@@ -81,7 +81,7 @@ interface StoreOptions extends Pick<BatchOptions, 'keepsIds' | 'exportedAt' | 's
 async function begin(database: Database, projectId: string): Promise<Date> {
   await requireMemory(database, projectId);
   const [row] = await database.query<{ now: Date }>('select clock_timestamp() as now');
-  if (!row) throw new Error('the database did not return its time');
+  if (!row) throw new Error('expected the database to return its current time');
   return row.now;
 }
 

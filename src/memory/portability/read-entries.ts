@@ -26,7 +26,7 @@ function createHolder() {
   const hold = (part: Uint8Array, line: number): void => {
     held.push(part);
     heldBytes += part.length;
-    if (heldBytes > maxEntryBytes) throw lineError(line, `longer than ${maxEntryBytes} bytes`);
+    if (heldBytes > maxEntryBytes) throw lineError(line, `is longer than ${maxEntryBytes} bytes`);
   };
   return {
     hold,

@@ -31,7 +31,7 @@ export async function openExport(chunks: AsyncIterable<Uint8Array>) {
 function readHeader(entry: Entry): z.output<typeof header> {
   const value = parseEntry(entry);
   if (!isObject(value) || value.format !== formatName)
-    throw lineError(entry.line, `not the header of an export; for a file from another program, set its format`);
+    throw lineError(entry.line, 'this is not the header of an export; if the file comes from another program, set its format');
   const parsed = parseRecord(header, value, entry);
   if (parsed.version < 1 || parsed.version > formatVersion)
     throw lineError(entry.line, `this gateway cannot import version ${parsed.version} of the format, only versions 1 to ${formatVersion}`);
@@ -52,17 +52,20 @@ async function* readRecords(entries: AsyncIterable<Entry>): AsyncGenerator<Expor
     if (record.type === 'conversation') open = { record: { ...record, line: entry.line }, state: null };
     else if (record.type !== 'message') open = null;
     else if (record.conversation !== open?.record.id)
-      throw lineError(entry.line, 'conversation: must be the same as in the lines before it');
+      throw lineError(entry.line, 'conversation: must be the id of the conversation that this message follows');
     yield { line: entry.line, length: entry.text.length, record, open };
   }
   if (!hasEnded)
     throw gatewayError('bad_request', {
-      message: 'the file was cut off: its last line is missing. The lines before the cut were imported',
+      message: 'the file is truncated, because its last line is missing. The lines before that were imported',
     });
 }
 
 function checkCounts(expected: Readonly<Record<string, number>>, counts: ReadonlyMap<string, number>, line: number): void {
   for (const type of new Set([...Object.keys(expected), ...counts.keys()]))
     if ((expected[type] ?? 0) !== (counts.get(type) ?? 0))
-      throw lineError(line, `the export had ${expected[type] ?? 0} records of type ${type}, but the file has ${counts.get(type) ?? 0}`);
+      throw lineError(
+        line,
+        `the export had ${expected[type] ?? 0} records of type ${type}, but the file contains ${counts.get(type) ?? 0}`,
+      );
 }

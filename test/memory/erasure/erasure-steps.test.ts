@@ -24,7 +24,7 @@ describeDatabases('the end of an erasure', (database) => {
     const steps = createErasureSteps({ database: database(), listLive: async () => [], deleteRuns: async () => undefined });
     await record(database(), [call('Ada', at), call('Ada', at + 1), call('Bob', at)]);
     await database().query(`delete from conversations where project_id = $1::uuid`, [projectId]);
-    await expect(steps.finish(id)).rejects.toThrow('data of the erased subject is left in call_texts');
+    await expect(steps.finish(id)).rejects.toThrow('these tables still contain data of the erased subject: call_texts');
     await database().query(`delete from call_texts where subject = 'Ada' and created_at <= $1::timestamptz`, [erasedAt]);
     await steps.finish(id);
     const rows = await database().query(`select state from erasures where id = $1::uuid`, [id]);
@@ -61,6 +61,6 @@ describeDatabases('the end of an erasure', (database) => {
        select gen_random_uuid(), $1::uuid, 'zoe', 'name', 'name', erased_at from erasures where id = $2::uuid`,
       [projectId, id],
     );
-    await expect(steps.finish(id)).rejects.toThrow('data of the erased subject is left in memory_entities');
+    await expect(steps.finish(id)).rejects.toThrow('these tables still contain data of the erased subject: memory_entities');
   });
 });

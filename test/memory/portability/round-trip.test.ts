@@ -148,9 +148,13 @@ describeDatabases('exporting memory to a file and importing it again', (database
     ],
     ['an unknown record', ([first]) => `${first}\n{"type":"other"}\n`, /line 2: type: /],
     ['a message without its conversation', ([first, , second]) => `${first}\n${second}\n`, /line 2: conversation: /],
-    ['a missing record', (lines) => lines.toSpliced(4, 1).join('\n'), /line 5: the export had 1 records of type page, the file has 0/],
+    [
+      'a missing record',
+      (lines) => lines.toSpliced(4, 1).join('\n'),
+      /line 5: the export had 1 records of type page, but the file contains 0/,
+    ],
     ['a line after its last one', (lines) => `${lines.join('\n')}\n{"type":"page"}`, /line 7: nothing may follow the last line/],
-    ['no header', (lines) => lines.slice(1).join('\n'), /line 1: not the header of an export/],
+    ['no header', (lines) => lines.slice(1).join('\n'), /line 1: this is not the header of an export/],
     ['a newer version', (lines) => lines.join('\n').replace('"version":1', '"version":3'), /line 1: .*version 3 /],
     ['nothing', () => '\n', /the file is empty/],
   ])('stops the import because of %s', async (_, change, message) => {
@@ -177,7 +181,7 @@ describeDatabases('exporting memory to a file and importing it again', (database
     for (const share of [0.3, 0.5, 0.7]) {
       const cut = file.slice(0, file.length * share);
       const wholeLines = cut.slice(0, cut.lastIndexOf('\n') + 1);
-      await expect(importInto(projectId, wholeLines)).rejects.toMatchObject({ code: 'bad_request', message: /cut off/ });
+      await expect(importInto(projectId, wholeLines)).rejects.toMatchObject({ code: 'bad_request', message: /truncated/ });
       await expect(importInto(projectId, '', { chunks: breaking(cut) })).rejects.toThrow('connection lost');
     }
     await importInto(projectId, file);
