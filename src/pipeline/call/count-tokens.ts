@@ -60,7 +60,7 @@ export function createCountTokens({ planner, chooseTier, httpClient, findProvide
   return async function countTokens(call, project, signal) {
     const { caller, source, route, requestedModel, body, spans } = call;
     // Counting tokens is free, so don't let the classifier make a paid call to a model.
-    const complete = () => Promise.reject(new Error('a token count must not call a model'));
+    const complete = () => Promise.reject(new Error('expected no model to be called to count tokens'));
     const autoTier = await chooseTier({ project, source, route, requestedModel, body, spans, remainingMs: null, complete });
     const request = { caller, project, source, route, requestedModel, autoTier, conversation: () => conversationPosition(call) };
     const { candidates } = planner.order(planner.plan(request), { ...request, affinity: () => affinityOf(call, pools) });
@@ -107,8 +107,7 @@ export function createCountTokens({ planner, chooseTier, httpClient, findProvide
       signal,
       now: () => clock.now(),
     });
-    if (response.kind === 'stream')
-      throw new VendorError('unreadable', 'the vendor streamed its response to a token count, which is not supported');
+    if (response.kind === 'stream') throw new VendorError('unreadable', 'the vendor streamed its token count, which is not supported');
     return response;
   }
 }

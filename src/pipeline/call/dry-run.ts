@@ -139,7 +139,7 @@ export function createDryRun({ catalog, breakers, pools, catalogFill, classifier
 
   function chooseTierOf({ source, route, requestedModel, body, spans }: Call, project: ProjectContext): Promise<string> {
     // A dry run doesn't call any model, so the classifier falls back to `standard`, just as it does if its model fails.
-    const complete = () => Promise.reject(new Error('a dry run must not call a model'));
+    const complete = () => Promise.reject(new Error('expected no model to be called in a dry run'));
     return chooseTier(
       { catalog: catalog(), classifier: classifier() },
       { project, source, route, requestedModel, body, spans, remainingMs: null, complete },
