@@ -61,7 +61,7 @@ export const logFields = {
   address: 'address of the peer, or of the Temporal server',
   path: 'path of the console page',
   tool: 'name of the MCP tool',
-  warning: 'a probable mistake in the configuration, in one sentence',
+  warning: 'a possible configuration mistake, in one sentence',
   settings: 'settings that the message is about, for example those whose change needs a restart',
   channel: 'PostgreSQL notification channel whose rows could not be read again',
   errors: 'mistakes in the configuration or the catalog, with one sentence for each',

@@ -236,7 +236,7 @@ function startApiProcess({ slot, isFirst, env, snapshot, output, metrics, writeE
       done({
         wasListening: isListening,
         uptimeMs: performance.now() - startedAt,
-        reason: findExitReason(stderrText) ?? `it ended with ${signal ?? code}`,
+        reason: findExitReason(stderrText) ?? `it exited with ${signal ?? code}`,
       });
     });
   });

@@ -54,7 +54,7 @@ export async function startMetricsServer({
   try {
     await once(server, 'listening');
   } catch (cause) {
-    const reason = errorCode(cause) === 'EADDRINUSE' ? 'it is in use' : errorSummary(cause);
+    const reason = errorCode(cause) === 'EADDRINUSE' ? 'the address is already in use' : errorSummary(cause);
     throw new StartError(`GATEWAY_METRICS_ADDRESS: cannot listen on ${host}:${port}: ${reason}`, { cause });
   }
   const bound = server.address();

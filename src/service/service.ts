@@ -270,7 +270,7 @@ async function listen(app: App, { server }: Config): Promise<string> {
 }
 
 function logWarnings({ warnings }: Config, logger: Logger): void {
-  for (const warning of warnings) logger.warn({ warning }, 'probable mistake in the configuration');
+  for (const warning of warnings) logger.warn({ warning }, 'possible configuration mistake');
 }
 
 /** Applies the configuration file again. If it has errors, logs them and keeps the current configuration. */
