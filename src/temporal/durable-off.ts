@@ -10,7 +10,7 @@ export const durableOff = {
   taskQueue: () => null,
   activityWaits: { samples: () => [] },
   uiUrl: () => null,
-  deleteRuns: (): Promise<never> => Promise.reject(new Error('durable work is off')),
+  deleteRuns: (): Promise<never> => Promise.reject(new Error('workflow runs cannot be deleted, because GATEWAY_TEMPORAL is off')),
   reconnect: () => undefined,
   stop: () => Promise.resolve(),
 };

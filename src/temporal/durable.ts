@@ -158,7 +158,7 @@ export function startDurable(options: DurableOptions): Durable {
       signal,
       onRetry(error, backoffMs) {
         phase = 'down';
-        logger.error({ err: error, backoffMs }, 'durable work failed to start; retrying');
+        logger.error({ err: error, backoffMs }, 'failed to start or reach Temporal; retrying');
       },
       // The retries only end with an error if the service is stopping, so ignore it.
     }).catch(() => undefined);
@@ -228,7 +228,7 @@ export function startDurable(options: DurableOptions): Durable {
   function describeConnection(state: DurableState): string | null {
     if (state === 'ready') return null;
     if (missingNamespace) return missingNamespace.message;
-    if (server?.isStopped()) return 'its Temporal server was stopped: restart the gateway to start it again';
+    if (server?.isStopped()) return 'its Temporal server was stopped; restart the gateway to start it again';
     if (state === 'down') return 'Temporal is unavailable';
     return phase === 'ready' ? 'the worker has not started yet' : 'Temporal has not been reached yet';
   }

@@ -81,7 +81,7 @@ export async function startDevServer(input: DevServerOptions): Promise<DevServer
   const options = { ...input, dataDir };
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const lock = await acquireFileLock(join(dataDir, 'temporal.lock'));
-  if (!lock) throw new Error(`another gateway process runs the Temporal dev server of ${dataDir}`);
+  if (!lock) throw new Error(`another gateway process is already running the Temporal dev server of ${dataDir}`);
   try {
     const namespace = `gateway-${await readOrCreateDataDirId(dataDir)}`;
     const reattached = await reattach(options, namespace);
@@ -152,7 +152,7 @@ async function reattach(options: DevServerOptions, namespace: string): Promise<R
   if (!record || !(await isRunning(record))) return null;
   if (record.namespace === namespace && (await waitUntilReady(options, record, reattachTimeoutMs)))
     return { record, wasStopped: Promise.resolve(false) };
-  options.logger.warn({ pid: record.pid, address: record.address }, 'terminating an abandoned Temporal dev server that does not respond');
+  options.logger.warn({ pid: record.pid, address: record.address }, 'abandoned Temporal dev server not responding; terminating it');
   await terminateProcess(record, stopGraceMs);
   return null;
 }

@@ -160,7 +160,7 @@ describe('the Temporal dev server', () => {
   test('refuses to start a second dev server in the same data directory', async () => {
     const parent = await startInOtherProcess();
     try {
-      await expect(start()).rejects.toThrow('another gateway process runs the Temporal dev server');
+      await expect(start()).rejects.toThrow('another gateway process is already running the Temporal dev server');
     } finally {
       await parent.kill('SIGTERM');
     }
