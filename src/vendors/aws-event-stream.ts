@@ -80,13 +80,13 @@ function cutFrame(bytes: Buffer): Frame | null {
   if (bytes.length < preludeBytes) return null;
   const sizeBytes = bytes.readUInt32BE(0);
   const headerBytes = bytes.readUInt32BE(4);
-  if (bytes.readUInt32BE(8) !== crc32(bytes.subarray(0, 8))) throw damaged('wrong checksum of a prelude');
+  if (bytes.readUInt32BE(8) !== crc32(bytes.subarray(0, 8))) throw damaged('a prelude has the wrong checksum');
   if (sizeBytes > maxFrameBytes) throw damaged(`an event is larger than ${maxFrameBytes} bytes`);
   const payloadStart = preludeBytes + headerBytes;
   const payloadEnd = sizeBytes - checksumBytes;
   if (payloadStart > payloadEnd) throw damaged('an event is shorter than its headers');
   if (bytes.length < sizeBytes) return null;
-  if (bytes.readUInt32BE(payloadEnd) !== crc32(bytes.subarray(0, payloadEnd))) throw damaged('wrong checksum of an event');
+  if (bytes.readUInt32BE(payloadEnd) !== crc32(bytes.subarray(0, payloadEnd))) throw damaged('an event has the wrong checksum');
   return {
     headers: parseHeaders(bytes.subarray(preludeBytes, payloadStart)),
     payload: bytes.subarray(payloadStart, payloadEnd),

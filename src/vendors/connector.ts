@@ -18,7 +18,7 @@ export function createConnector(timeoutMs: number, egress: Egress | null): build
   return (options, callback) => {
     openTunnel(new URL(proxy), options, tls).then(
       (socket) => (options.protocol === 'https:' ? connect({ ...options, httpSocket: socket }, callback) : callback(null, socket)),
-      (error: unknown) => callback(error instanceof Error ? error : new Error('no connection to the proxy'), null),
+      (error: unknown) => callback(error instanceof Error ? error : new Error('cannot connect to the proxy'), null),
     );
   };
 }
@@ -42,8 +42,8 @@ async function openTunnel(
     response = await client.connect({ path: host, headers: { host, ...authorization }, signal });
   } catch (cause) {
     void client.destroy();
-    const problem = signal.aborted ? 'it did not respond in time' : describeConnectionError(asString(errorCode(cause)));
-    throw new VendorError('connect', 'no connection through the proxy', { cause, detail: `no connection through the proxy: ${problem}` });
+    const problem = signal.aborted ? 'it timed out' : describeConnectionError(asString(errorCode(cause)));
+    throw new VendorError('connect', 'cannot connect through the proxy', { cause, detail: `cannot connect through the proxy: ${problem}` });
   }
   const { statusCode, socket } = response;
   if (statusCode >= 200 && statusCode <= 299) return socket as Socket;

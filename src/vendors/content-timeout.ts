@@ -6,7 +6,7 @@ import { VendorError } from '../core/errors.ts';
 
 export function startContentTimeout(timeoutMs: number, signal: AbortSignal | undefined) {
   const controller = new AbortController();
-  const late = new VendorError('timeout', 'the response had no content in time');
+  const late = new VendorError('timeout', 'timed out waiting for the first content of the response');
   const timer = setTimeout(() => controller.abort(late), timeoutMs);
   return {
     /** Aborts after the timeout, or when the caller's signal aborts. */

@@ -259,7 +259,7 @@ function createExchange(options: ExchangeOptions): Dispatcher.DispatchHandler {
 }
 
 function firstByteTimeout(cause?: unknown): VendorError {
-  return new VendorError('timeout', 'no response in time', { cause });
+  return new VendorError('timeout', 'timed out waiting for the response', { cause });
 }
 
 function ignoreLateError(): void {
@@ -283,7 +283,7 @@ export function toVendorError(cause: unknown, phase: 'unsent' | 'start' | 'body'
   // A connection that closes without a single byte of a response means that the vendor is unreachable. The message
   // contains the system's code, e.g. ECONNREFUSED, but never an address or the original message.
   const closedWhileSending = isObject(cause) && closingErrors.has(cause);
-  return new VendorError('connect', `no connection (${code ?? 'closed'})`, {
+  return new VendorError('connect', `cannot connect (${code ?? 'closed'})`, {
     isUnsent: isUnsent || closedWhileSending,
     closedWhileSending,
     cause,

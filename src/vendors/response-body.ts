@@ -78,7 +78,7 @@ export function createResponseBody(source: BodySource): IncomingBody {
     }
     return bytes;
   };
-  const destroy = (error = new VendorError('aborted', 'the response was not read to its end')): void => {
+  const destroy = (error = new VendorError('aborted', 'the response was not read to the end')): void => {
     if (isEnded || failure) return;
     failure = error;
     chunks = [];

@@ -275,6 +275,9 @@ async function openStream(
 
 /** Waits for the first chunk. Keep-alives don't count, so a vendor that sends nothing else runs into the timeout. */
 function waitForChunk(relay: ChunkReader, body: ResponseBody, { firstByteTimeoutMs }: Provider): Promise<StreamChunk | StreamEnd> {
-  const timer = setTimeout(() => body.destroy(new VendorError('timeout', 'no chunk of the response arrived in time')), firstByteTimeoutMs);
+  const timer = setTimeout(
+    () => body.destroy(new VendorError('timeout', 'timed out waiting for the first chunk of the response')),
+    firstByteTimeoutMs,
+  );
   return nextChunk(relay).finally(() => clearTimeout(timer));
 }

@@ -92,7 +92,7 @@ test("doesn't fail over if the cost ceiling has no room for another attempt", as
   const refused = await send('standard');
   expect(refused.status).toBe(502);
   expect(await refused.json()).toMatchObject({
-    error: { code: 'upstream_failed', message: expect.stringContaining('no response in time') },
+    error: { code: 'upstream_failed', message: expect.stringContaining('timed out waiting for the response') },
   });
   release?.();
   expect((await held).status).toBe(200);

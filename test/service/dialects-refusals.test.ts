@@ -163,7 +163,7 @@ describe.each(translatedWays)('an error from a $vendor vendor to a $caller calle
     ['redirect', 302, /the vendor responded with 302$/],
     ['garbage', 200, /(not a valid response for|the response is not an event stream)/],
     ['wrong-type', 200, /(not a valid response for|the response is not an event stream)/],
-    ['hang', null, /no response in time$/],
+    ['hang', null, /timed out waiting for the response$/],
   ])("returns 502 if the vendor's response is not valid: %s", async (model, status, reason) => {
     for (const stream of [false, true]) {
       const { gateway, answer } = await ask(model, stream);
@@ -177,6 +177,6 @@ describe.each(translatedWays)('an error from a $vendor vendor to a $caller calle
     const gateway = await lend();
     const model = vendor === 'chat' ? 'dead/any' : 'dead-messages/any';
     const answer = await gateway.call(paths[caller], { model, ...bodyOf({}, false) });
-    await expectRouteError(answer, route, { status: 503, code: 'upstream_failed', message: /no connection/ });
+    await expectRouteError(answer, route, { status: 503, code: 'upstream_failed', message: /cannot connect/ });
   });
 });

@@ -133,7 +133,7 @@ onBothDatabases('the reason for a failed attempt', (database) => {
       { reason: 'status', type: 'permission_error', code: null, message: 'Your organization must be verified to use the model.' },
     ],
     ['faulty/page', { reason: 'status', type: null, code: null, message: '502 Bad Gateway nginx' }],
-    ['faulty/hangs', { reason: 'timeout', type: null, message: 'no response in time' }],
+    ['faulty/hangs', { reason: 'timeout', type: null, message: 'timed out waiting for the response' }],
     ['faulty/resets', { reason: 'connect', type: null, message: expect.stringMatching(/^the connection was (?:reset|closed) before/) }],
     ['dead/any', { reason: 'connect', type: null, code: 'ECONNREFUSED', message: 'the connection was refused' }],
     [

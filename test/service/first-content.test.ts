@@ -162,7 +162,7 @@ it.each([true, false])('charges all attempts that the gateway has abandoned, eve
   const answer = await ask(gateway, 'both', { stream });
   expect([answer.status, await answer.json()]).toMatchObject([
     502,
-    { error: { code: 'upstream_failed', message: expect.stringContaining('the response had no content in time') } },
+    { error: { code: 'upstream_failed', message: expect.stringContaining('timed out waiting for the first content of the response') } },
   ]);
   const call = await findCall(gateway, answer);
   expect(call).toMatchObject({ outcome: 'failed', estimated: true, attempts: [{ outcome: 'failed' }, { outcome: 'failed' }] });

@@ -124,19 +124,19 @@ describe('connecting through a proxy', () => {
     [
       'responds with something else',
       (socket) => socket.end('SSH-2.0\r\n\r\n'),
-      'connect: no connection through the proxy: the connection was closed before the response began',
+      'connect: cannot connect through the proxy: the connection was closed before the response began',
     ],
     [
       'closes the connection',
       (socket) => socket.end(),
-      'connect: no connection through the proxy: the connection was closed before the response began',
+      'connect: cannot connect through the proxy: the connection was closed before the response began',
     ],
     [
       'never ends its response',
       (socket) => socket.write(`HTTP/1.1 200 OK\r\nx: ${'x'.repeat(100_000)}`),
-      'connect: no connection through the proxy: the connection failed',
+      'connect: cannot connect through the proxy: the connection failed',
     ],
-    ['does not respond', () => undefined, 'connect: no connection through the proxy: it did not respond in time'],
+    ['does not respond', () => undefined, 'connect: cannot connect through the proxy: it timed out'],
   ])('explains why the connection failed if the proxy %s', async (_name, respond, message) => {
     refuse = respond;
     expect(await request(secureUrl(), providerOf({ proxy: proxyUrl(), ca_file: caFile }))).toBe(message);
@@ -144,7 +144,7 @@ describe('connecting through a proxy', () => {
 
   test("explains that the connection failed because the proxy can't be reached", async () => {
     expect(await request(secureUrl(), providerOf({ proxy: 'http://127.0.0.1:9' }))).toBe(
-      'connect: no connection through the proxy: the connection was refused',
+      'connect: cannot connect through the proxy: the connection was refused',
     );
   });
 });

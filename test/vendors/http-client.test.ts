@@ -63,7 +63,7 @@ describe('sending a request to a vendor', () => {
       name: 'VendorError',
       kind: 'connect',
       status: null,
-      message: 'no connection (ECONNREFUSED)',
+      message: 'cannot connect (ECONNREFUSED)',
     });
     await httpClient.close();
   });
@@ -114,7 +114,7 @@ describe('sending a request to a vendor', () => {
       async ({ url, httpClient, connectionClosed }) => {
         await expect(httpClient.send(requestOf(url, { firstByteTimeoutMs: 30 }))).rejects.toMatchObject({
           kind: 'timeout',
-          message: 'no response in time',
+          message: 'timed out waiting for the response',
         });
         await connectionClosed();
       },
@@ -133,7 +133,7 @@ describe('sending a request to a vendor', () => {
       async ({ url, httpClient, connectionClosed }) => {
         await expect(httpClient.send(requestOf(url, { firstByteTimeoutMs: 100 }))).rejects.toMatchObject({
           kind: 'timeout',
-          message: 'no response in time',
+          message: 'timed out waiting for the response',
         });
         await connectionClosed();
       },

@@ -82,7 +82,7 @@ function createPoller({ poll, hasProvider = true }: { poll: () => Promise<VideoS
 
 const running = async (): Promise<VideoState> => ({ kind: 'running' });
 const unreachable = async (): Promise<VideoState> => {
-  throw new VendorError('connect', 'no connection (ECONNREFUSED)');
+  throw new VendorError('connect', 'cannot connect (ECONNREFUSED)');
 };
 
 test.each([

@@ -153,7 +153,7 @@ test('never sends metadata requests through a proxy', () => {
 
 describe('error descriptions', () => {
   test.each([
-    [new SyntaxError('Unexpected token in {"private_key": "abc"'), 'a file or response is not valid JSON'],
+    [new SyntaxError('Unexpected token in {"private_key": "abc"'), 'a file or a response is not valid JSON'],
     [new Error('Command failed: /bin/cred --secret abc'), 'the credential_process of the AWS profile failed'],
     [new Error(`bad assertion eyJhbGciOi${'J9.'.repeat(20)}`), 'bad assertion [token]'],
     [new Error('-----BEGIN PRIVATE KEY-----\nabc\n-----END PRIVATE KEY-----'), '[key]'],
