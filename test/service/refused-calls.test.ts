@@ -108,7 +108,7 @@ describe('the reason of a refused call', () => {
     expect(refused.status).toBe(429);
     expect(await findRefused(gateway, refused)).toMatchObject({
       ...{ reason: 'key_ceiling', rule: 'calls/day', limit: 1, code: 'tenant_capped' },
-      explanation: "The call did not fit into the key's ceiling of 1 call per day.",
+      explanation: "The call would have exceeded the key's ceiling of 1 call per day.",
     });
   });
 

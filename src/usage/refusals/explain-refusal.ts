@@ -46,17 +46,17 @@ export function explainRefusal(row: ExplainedRow): { explanation: string; advice
       };
     case 'key_ceiling':
       return {
-        explanation: `The call did not fit into the key's ceiling of ${describeCeiling(row)}.`,
+        explanation: `The call would have exceeded the key's ceiling of ${describeCeiling(row)}.`,
         advice: `${waitFor(row)} Or raise the ceiling of the key.`,
       };
     case 'application_ceiling':
       return {
-        explanation: `The call did not fit into the ceiling of ${describeCeiling(row)} of ${application}.`,
+        explanation: `The call would have exceeded the ceiling of ${describeCeiling(row)} for ${application}.`,
         advice: `${waitFor(row)} Or raise the ceiling of the application.`,
       };
     case 'project_cap':
       return {
-        explanation: `The call did not fit into the project's monthly cap of ${describeCeiling({ ...row, rule: null })}.`,
+        explanation: `The call would have exceeded the project's monthly cap of ${describeCeiling({ ...row, rule: null })}.`,
         advice: 'Raise the monthly cap of the project, or wait until the next month begins (in UTC).',
       };
     case 'ceilings_unchecked':
