@@ -101,7 +101,7 @@ describe('undoing the removal of a memory', () => {
     await member.post(`${path}/memory/${removed}/remove`);
     const both = await Promise.all([1, 2].map(() => member.post(`${path}/memory/${removed}/restore`)));
     expect(both.map(({ status }) => status).toSorted()).toEqual([303, 422]);
-    expect(await textOf(member.post(`${path}/memory/${live}/restore`), 422)).toContain('The memory is live');
+    expect(await textOf(member.post(`${path}/memory/${live}/restore`), 422)).toContain('This memory is already live');
     await member.post(`${path}/memory/${corrected}/correct`, { text: 'Ann drinks coffee' });
     expect(await textOf(member.post(`${path}/memory/${corrected}/restore`), 422)).toContain('replaced by another one; see its history');
     expect(await textOf(member.get(`${path}/memory/${corrected}`))).not.toContain('Restore');

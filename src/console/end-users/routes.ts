@@ -42,7 +42,7 @@ async function showHash(deps: EndUserDeps, context: ConsoleContext, sha256: stri
     ['.', '..'].find((dots) => hashSubjectHex(dots) === sha256) ?? (await findSubjects(deps.queries, id, [sha256])).get(sha256);
   if (subject !== undefined) return endUserPage(context, await read(deps, id, subject));
   const calls = await deps.analytics.subjectCalls(id, sha256);
-  if (calls.calls === 0) throw notFound('no call of this project contains this hash');
+  if (calls.calls === 0) throw notFound('no call in this project has an end user with this hash');
   return unnamedPage(context, sha256, calls);
 }
 

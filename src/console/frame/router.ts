@@ -106,7 +106,9 @@ function createHandler(route: ConsoleRoute, options: ConsoleRouterOptions, respo
     let visited: VisitedProject | null = null;
     try {
       if (route.method === 'post' && !isSameSite(request))
-        throw gatewayError('forbidden', { message: 'the form was sent by a page of another site' });
+        throw gatewayError('forbidden', {
+          message: 'the form was submitted from another site; open it in the console and submit it there',
+        });
       visit = await createVisit(request, { sessions, now });
       if (visit.newCookie && route.access === 'anyone' && route.method === 'get') setCookies(response, [visit.newCookie], visit);
       if (route.access !== 'anyone' && visit.session === null) return await askToSignIn(route, response, visit, responder);
@@ -140,7 +142,8 @@ async function authorize(access: Access, { session, request }: Visit, options: C
       const project = await options.findProject(String(request.params.project));
       const role = project && session ? await options.members.roleOf(session.person.id, project.id) : null;
       if (!project || role === null) throw gatewayError('not_found');
-      if (access === 'owner' && role !== 'owner') throw gatewayError('forbidden', { message: 'only owners of the project may do this' });
+      if (access === 'owner' && role !== 'owner')
+        throw gatewayError('forbidden', { message: 'only project owners are allowed to do this' });
       return { project, role };
     }
     default: {
@@ -165,7 +168,7 @@ async function askToSignIn(route: ConsoleRoute, response: Response, visit: Visit
 }
 
 function sessionEnded(): GatewayError {
-  return gatewayError('forbidden', { status: 401, message: 'your session has ended: send the form, and sign in when you are asked to' });
+  return gatewayError('forbidden', { status: 401, message: 'your session has ended; submit the form, and sign in when prompted' });
 }
 
 /**

@@ -23,7 +23,7 @@ export function settingsField(settings: Settings): Html {
 /** Returns the settings from when the form was opened. Throws `bad_request` if the field is missing or invalid. */
 export function parseSettingsField(form: URLSearchParams): Settings {
   const read = parseJson(form.get(fieldName) ?? '');
-  if (!isObject(read)) throw gatewayError('bad_request', { message: 'the form is incomplete: open the page again' });
+  if (!isObject(read)) throw gatewayError('bad_request', { message: 'the form is incomplete; reload the page and try again' });
   return read;
 }
 

@@ -31,7 +31,9 @@ export function assertSafeChange({ mistakes, warnings }: RoutingFindings, form: 
     });
   }
   if (warnings.length > 0 && form.get(fieldName) !== toConfirmation({ warnings }))
-    throw gatewayError('bad_request', { message: 'nothing was saved yet: read the warnings below, and confirm them if you want to go on' });
+    throw gatewayError('bad_request', {
+      message: 'nothing was saved yet; read the warnings below, and confirm them if you want to save anyway',
+    });
 }
 
 /**

@@ -98,7 +98,7 @@ export function toContext(
 }
 
 function required<Value>(value: Value | null, name: string): Value {
-  if (value === null) throw new Error(`the route has no ${name}`);
+  if (value === null) throw new Error(`expected the route to have a ${name}`);
   return value;
 }
 

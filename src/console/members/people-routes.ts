@@ -104,7 +104,8 @@ export function createPeopleRoutes({
     }),
     post(`${path}/:person/sign-in-link`, { access: 'admin', action: 'person.sign_in_link', invalidForm: showPerson }, async (context) => {
       const person = await accounts.get(personIdOf(context));
-      if (person.disabledAt !== null) throw gatewayError('conflict', { message: 'a disabled person cannot sign in' });
+      if (person.disabledAt !== null)
+        throw gatewayError('conflict', { message: 'this account is disabled; enable it before you create a sign-in link' });
       return { kind: 'page', page: await issueLink(context, person), audit: { person_id: person.id } };
     }),
     post(`${path}/:person/sessions`, { access: 'admin', action: 'session.revoke' }, async (context, form) => {

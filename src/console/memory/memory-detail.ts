@@ -107,7 +107,7 @@ export function createMemoryDetailRoutes({ queries, items, findNames }: MemoryPa
         const notice = 'The memory is live again, as a new one. Facts that ended with it stay ended.';
         return back({ ...change, id: restored.id }, notice, { restores: change.id });
       },
-      'the memory is live',
+      'this memory is already live',
     ),
   ];
 }

@@ -37,12 +37,12 @@ export interface ParsedInput {
 export function parseInput(fields: URLSearchParams): ParsedInput {
   const input = readInput(fields);
   if (input.model === '') throw invalid('choose a model');
-  if (input.model.length > maxModelLength || input.other.length > maxModelLength) throw invalid('the name of the model is too long');
+  if (input.model.length > maxModelLength || input.other.length > maxModelLength) throw invalid('the model name is too long');
   const { temperature, maxTokens, subject } = input;
   if (temperature !== null && !(temperature >= 0 && temperature <= 2)) throw invalid('temperature must be a number from 0 to 2');
   if (maxTokens !== null && !(Number.isSafeInteger(maxTokens) && maxTokens > 0))
     throw invalid('max tokens must be a positive whole number');
-  if (subject !== '' && !isSubject(subject)) throw invalid('the end user must have 1 to 256 characters, none of them control characters');
+  if (subject !== '' && !isSubject(subject)) throw invalid('the end user must have 1 to 256 characters and no control characters');
   const prompt = toPrompt(input);
   assertTurns(prompt.turns);
   return { input, prompt };
@@ -108,7 +108,7 @@ function parseEntered(text: string, what: string): unknown {
   } catch (cause) {
     throw gatewayError('bad_request', { message: `${what} must be JSON: ${cause instanceof Error ? cause.message : ''}`, cause });
   }
-  if (isNestedDeeper(value)) throw invalid(`${what} must not be nested so deeply`);
+  if (isNestedDeeper(value)) throw invalid(`the nesting of ${what} is too deep`);
   return value;
 }
 

@@ -161,5 +161,5 @@ export function parseRows(form: URLSearchParams): JsonObject {
   } catch {
     // Invalid JSON gets the same error as JSON that isn't an object.
   }
-  throw gatewayError('bad_request', { message: 'the form is incomplete: go back and select "Show changes" again' });
+  throw gatewayError('bad_request', { message: 'the form is incomplete; go back and select "Show changes" again' });
 }

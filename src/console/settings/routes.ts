@@ -88,7 +88,7 @@ export function createSettingsRoutes(deps: SettingsPageDeps): readonly ConsoleRo
         assertNotModified(before, edit.read);
         const rule = newRule(before, edit.change);
         if (rule !== null && fields.get('confirmed_days') !== confirmationOf(rule))
-          throw gatewayError('bad_request', { message: 'nothing has changed yet: confirm the deletion period' });
+          throw gatewayError('bad_request', { message: 'nothing has changed yet; confirm the deletion period' });
         const { previous, settings: next } = await settings.change(id, edit.change, (current) => assertNotModified(current, edit.read));
         const changed = changedMembers(previous, next);
         return {

@@ -49,7 +49,7 @@ export function createOidcRoutes(deps: OidcRouteDeps, startSession: StartSession
     const refuse = (status: number, title: string, text: string): PageContent => ({ ...failure(status, title, text), setCookies: end });
     const transaction = decodeTransaction(context.cookies[cookie]);
     if (!transaction)
-      return refuse(400, 'The sign-in has expired', 'It was not completed within ten minutes, or began in another browser.');
+      return refuse(400, 'The sign-in has expired', 'You did not complete it within ten minutes, or you started it in another browser.');
     const callbackUrl = new URL(callbackPath + context.url.search, publicUrl);
     const identity = await oidcClient.complete(settings, callbackUrl, transaction).catch((err: unknown) => {
       logger.warn({ err }, 'sign-in with identity provider failed');
@@ -59,7 +59,7 @@ export function createOidcRoutes(deps: OidcRouteDeps, startSession: StartSession
     const person = await people.signIn.withOidc(identity, settings.allowedDomains);
     if (!person) {
       const account = identity.verifiedEmail ?? 'this account, whose e-mail address the provider has not verified';
-      return refuse(403, 'You have no access', `The gateway does not admit ${account}. Ask its operator to add you.`);
+      return refuse(403, 'You have no access', `This gateway does not accept ${account}. Ask its operator to add you.`);
     }
     const cookies = await startSession(context, person, 'oidc');
     return { kind: 'redirect', to: safePath(transaction.next), setCookies: [...cookies, ...end] };

@@ -43,7 +43,7 @@ export function createSignInRoutes(deps: SignInDeps): readonly ConsoleRoute[] {
     }
     const failure =
       result.kind === 'refused'
-        ? { status: 401, error: 'The e-mail address or the password is not right.' }
+        ? { status: 401, error: 'The e-mail address or the password is wrong.' }
         : {
             status: 429,
             error: `Too many failed attempts. Try again in ${Math.ceil((result.until - context.now) / 60_000)} minutes, or use a sign-in link.`,

@@ -56,7 +56,7 @@ test('lets a person create the first account and sign in with the keyboard alone
     await page.locator('input[type=email]:focus').waitFor();
     await typeAndTab(page, 'ann@example.com', 'wrong password');
     await page.keyboard.press('Enter');
-    await page.getByText('The e-mail address or the password is not right.').waitFor();
+    await page.getByText('The e-mail address or the password is wrong.').waitFor();
     await expectAccessible(page);
     expect(await page.getByLabel('E-mail address').inputValue()).toBe('ann@example.com');
     await page.locator('input[type=password]:focus').waitFor();

@@ -79,7 +79,7 @@ describe('sign-in with a password', () => {
       expect(text).toContain('name="next" value="/console"');
       pages.push(text.replaceAll(fields.email, '').replace(/name="csrf" value="[^"]+"/g, ''));
     }
-    expect(pages[0]).toContain('The e-mail address or the password is not right.');
+    expect(pages[0]).toContain('The e-mail address or the password is wrong.');
     expect(pages[0]).toBe(pages[1]);
   });
 
