@@ -31,7 +31,7 @@ export function selectChangedTests(root) {
   const ranked = rankTests({ files, changed });
   const tests = takeWithin(maxSeconds, ranked, readDurations());
   const skipped = ranked.length - tests.length;
-  const rest = skipped === 0 ? '' : `; ${skipped} more reach the change only from afar: \`npm test\` runs them`;
+  const rest = skipped === 0 ? '' : `; ${skipped} more depend on the change only indirectly: \`npm test\` runs them`;
   return { tests, lines: [`${changed.length} changed files, ${tests.length} test files${rest}`] };
 }
 

@@ -133,7 +133,7 @@ async function install() {
  */
 async function mustRun(program, args) {
   const status = await run(program, args, tmpdir());
-  if (status !== 0) throw new Error(`${program} ended with status ${status}`);
+  if (status !== 0) throw new Error(`${program} exited with status ${status}`);
 }
 
 /**

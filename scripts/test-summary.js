@@ -20,7 +20,7 @@ export function summarizeRun({ files, exitCode, allowSkipped }) {
   if (files === null) {
     // With options like `--help` and `--listTests`, jest doesn't run anything.
     if (exitCode === 0) return { lines: [], exitCode: 0 };
-    return { lines: [`jest ended with ${exitCode} before any test had run`, '0 passed, 1 failed'], exitCode: 1 };
+    return { lines: [`jest exited with ${exitCode} before any test had run`, '0 passed, 1 failed'], exitCode: 1 };
   }
   const lines = [];
   const passed = files.reduce((sum, file) => sum + file.passed, 0);
@@ -31,7 +31,7 @@ export function summarizeRun({ files, exitCode, allowSkipped }) {
     failed += skippedNames.length;
   }
   if (failed === 0 && exitCode !== 0) {
-    lines.push(`jest ended with ${exitCode} though no test failed: see above`);
+    lines.push(`jest exited with ${exitCode} although no test failed; see the output above`);
     failed = 1;
   }
   const skippedPart = allowSkipped && skippedNames.length > 0 ? `, ${skippedNames.length} skipped` : '';
@@ -55,7 +55,7 @@ export function formatDurations(files) {
   return [
     `The slowest of ${files.length} files:`,
     ...list('seconds'),
-    `Those that take the most of ${cpuSeconds.toFixed(0)} seconds of CPU time:`,
+    `The files that use the most of ${cpuSeconds.toFixed(0)} seconds of CPU time:`,
     ...list('cpuSeconds'),
   ];
 }

@@ -31,7 +31,7 @@ if (flags.has('--changed')) {
 
 const node = await prepare({ dev: true });
 const directory = createTestDirectory((reason) => {
-  process.stdout.write(`${reason}: the run is stopped\n`);
+  process.stdout.write(`${reason}; stopping the run\n`);
   // `runChild` forwards the signal to jest, which stops its workers.
   process.kill(process.pid, 'SIGTERM');
 });

@@ -97,7 +97,7 @@ export function replaceVendors(text, vendors) {
 function replaceBetween(text, start, content) {
   const from = text.indexOf(start);
   const to = text.indexOf(end, from);
-  if (from < 0 || to < 0) throw new Error(`a marker is missing: ${start}`);
+  if (from < 0 || to < 0) throw new Error(`marker not found: ${start}`);
   return `${text.slice(0, from + start.length)}\n\n${content}\n\n${text.slice(to)}`;
 }
 

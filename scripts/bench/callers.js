@@ -110,11 +110,11 @@ async function call(work) {
       });
       socket.on('data', read);
       socket.on('error', (error) => {
-        failure ??= `${error.message} on a connection of the callers`;
+        failure ??= `connection error: ${error.message}`;
         end();
       });
       socket.on('close', () => {
-        if (isRunning) failure ??= 'a connection ended during a call';
+        if (isRunning) failure ??= 'a connection was closed during a call';
         end();
       });
       if (work.perSecond === undefined) socket.once('connect', start);

@@ -71,7 +71,7 @@ export async function measureRound({ target, scenario, calls, callers, vendor, n
   if (result.failure !== null || result.calls === 0) throw new Error(`${target.label}: ${result.failure ?? 'no call finished'}`);
   const vendorCalls = ((await vendor.ask({})).requests - vendorBefore) / result.calls;
   const expected = target.keys === null ? 1 : (scenario.vendorCalls ?? 1);
-  if (vendorCalls !== expected) throw new Error(`${target.label}: ${vendorCalls} instead of ${expected} vendor calls for each call`);
+  if (vendorCalls !== expected) throw new Error(`${target.label}: expected ${expected} vendor calls per call, but got ${vendorCalls}`);
   if (waits && target.database && stored !== undefined) await untilStored(target, stored + result.calls);
   const threads = waits ? await untilIdle(target, idleMs) : threadMs(target.pid);
   const used = (/** @type {(name: string) => boolean} */ isCounted) =>

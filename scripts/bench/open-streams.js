@@ -50,7 +50,7 @@ export async function measureOpenStreams(bench, { targets, streams }) {
     }
     const cpuPercent = ((cpuMs(target.pid) - cpuBefore) * 100) / (performance.now() - from);
     const state = await bench.callers.ask({ count: true });
-    if (state.open !== count) throw new Error(`${target.label}: ${count - state.open} streams ended`);
+    if (state.open !== count) throw new Error(`${target.label}: ${count - state.open} streams ended early`);
     await bench.callers.ask({ close: true });
     await sleep(2 * openChunkMs);
     const megabytesAfter = memoryBytes(target.pid) / 1e6;

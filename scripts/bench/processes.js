@@ -106,7 +106,7 @@ export function createProcesses(folder) {
       });
       children.push(child);
       const stopping = new AbortController();
-      child.once('exit', () => stopping.abort(new Error(`${name} ended`)));
+      child.once('exit', () => stopping.abort(new Error(`${name} exited`)));
       return {
         pid: child.pid ?? 0,
         /**

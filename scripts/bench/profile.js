@@ -37,7 +37,7 @@ export async function runProfile(args) {
     },
   });
   const scenario = scenarios[positionals[0] ?? ''];
-  if (!scenario || positionals.length > 1) throw new Error(`name one scenario: ${Object.keys(scenarios).join(', ')}`);
+  if (!scenario || positionals.length > 1) throw new Error(`pass one scenario: ${Object.keys(scenarios).join(', ')}`);
   const calls = values.calls === undefined ? callsOf(scenario) : wholeNumber('--calls', values.calls, 1);
   const warmUp = wholeNumber('--warm-up', values['warm-up'], 0);
   const functions = wholeNumber('--functions', values.functions, 0);

@@ -74,6 +74,6 @@ async function checkCeiling(bench, { label, port, gateway }) {
     calls: triedCalls,
     mayFail: true,
   });
-  if (calls !== allowedCalls) throw new Error(`${label}: a key made ${calls} calls, but its ceiling is ${allowedCalls}`);
+  if (calls !== allowedCalls) throw new Error(`${label}: a key made ${calls} calls, although its ceiling is ${allowedCalls}`);
   console.log(`${label}: of ${triedCalls} calls of a key that may make ${allowedCalls}, ${calls} were made and ${refused} refused`);
 }

@@ -52,12 +52,12 @@ export async function confirmCost({ calls, inputTokens, outputTokens, cost }, is
   console.log(`${calls} calls, about ${inputTokens} input and ${outputTokens} output tokens; estimated cost: ${formatCost(cost)}`);
   if (isAgreed) return true;
   if (!process.stdin.isTTY) {
-    console.error('no calls were made; use --yes to agree to the cost');
+    console.error('no calls were made; pass --yes to accept the cost');
     return false;
   }
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
   try {
-    return /^y(es)?$/i.test((await terminal.question('Go on? [y/N] ')).trim());
+    return /^y(es)?$/i.test((await terminal.question('Continue? [y/N] ')).trim());
   } finally {
     terminal.close();
   }

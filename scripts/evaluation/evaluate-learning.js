@@ -131,9 +131,9 @@ async function run(startVendor) {
     console.log(formatReport(title, judged));
     if (options.json) await writeFile(options.json, `${JSON.stringify({ model, ...summarize(judged), results: judged }, null, 2)}\n`);
     if (replay && replay.leftOut() > 0)
-      console.log(`\n${replay.leftOut()} consolidations were left out, because other statements were learned than in the recording`);
+      console.log(`\n${replay.leftOut()} consolidations were skipped, because the learned statements differ from those in the recording`);
     if (replay && replay.unrecorded().length > 0) {
-      console.error(`\nnot in the recording, or recorded with another prompt: ${replay.unrecorded().join(', ')}`);
+      console.error(`\nmissing from the recording, or recorded with a different prompt: ${replay.unrecorded().join(', ')}`);
       return 2;
     }
     return judged.every(({ missed, forbidden, mistakes }) => missed.length + forbidden.length + mistakes.length === 0) ? 0 : 1;

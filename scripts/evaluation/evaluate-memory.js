@@ -196,6 +196,6 @@ async function writeConfig(folder) {
 /** @param {string} name @param {string | undefined} value */
 function toCount(name, value) {
   const count = value === undefined ? Infinity : Number(value);
-  if (!(count >= 1) || (count !== Infinity && !Number.isInteger(count))) throw new Error(`--${name}: must be a whole number from 1`);
+  if (!(count >= 1) || (count !== Infinity && !Number.isInteger(count))) throw new Error(`--${name}: must be a whole number of at least 1`);
   return count;
 }

@@ -82,7 +82,7 @@ export async function loadLearningSet(folder = join(root, 'scripts', 'learning-s
     cases.push(...parsed.data.map((each) => ({ ...each, category: basename(name, '.yaml') })));
   }
   const twice = cases.find(({ id }, index) => cases.findIndex((other) => other.id === id) !== index);
-  if (twice) throw new Error(`${twice.category}: the id ${twice.id} is used twice`);
+  if (twice) throw new Error(`${twice.category}: the id ${twice.id} is used more than once`);
   return cases;
 }
 

@@ -21,7 +21,8 @@ const format = 'learning-recording/1';
  */
 export async function openRecording(path, model) {
   const existing = await read(path);
-  if (existing && existing.model !== model) throw new Error(`${path}: contains responses of ${existing.model}`);
+  if (existing && existing.model !== model)
+    throw new Error(`${path}: already contains responses of ${existing.model}; record to another file`);
   if (!existing) {
     await mkdir(dirname(path), { recursive: true });
     await appendFile(path, `${JSON.stringify({ format, model })}\n`);

@@ -70,7 +70,7 @@ export async function startPrometheus({ folder, scale, targets }) {
     return data;
   };
   await until('Prometheus is ready', async () => {
-    if (child.exitCode !== null) throw new Error(`Prometheus ended: ${output}`);
+    if (child.exitCode !== null) throw new Error(`Prometheus exited: ${output}`);
     return fetch(`http://${address}/-/ready`).then(
       ({ ok }) => ok,
       () => false,

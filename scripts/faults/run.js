@@ -82,7 +82,7 @@ function groupKinds(names) {
  */
 async function measure(name, { stack, database, scale, streamSeconds }) {
   const kind = kinds[name];
-  if (!kind) throw new Error(`there is no kind ${name}`);
+  if (!kind) throw new Error(`unknown kind: ${name}`);
   if (name === 'disk-full' && !stack.canFillDisk) throw new BootstrapError('disk-full needs Linux and root, to mount a small disk');
   await stack.untilReady();
   const load = startLoad({ url: stack.proxyUrl, key: stack.keys.calls, factsKey: stack.keys.facts, name, model: kind.model ?? 'standard' });
@@ -108,7 +108,7 @@ async function measure(name, { stack, database, scale, streamSeconds }) {
   /** @type {Record<string, number>} */
   const failed = {};
   for (const failure of [...failedCalls.map((call) => call.failure ?? ''), ...extraFailures]) failed[failure] = (failed[failure] ?? 0) + 1;
-  const broken = watch.missing().map((sign) => `no sign in ${sign}`);
+  const broken = watch.missing().map((sign) => `nothing seen in ${sign}`);
   if (!kind.isKept(failedCalls, beganAt) || extraFailures.length > 0) broken.push(`failed calls: ${kind.promise}`);
   if (lost.length > 0) broken.push(`${lost.length} lost`);
   if (doubled.length > 0) broken.push(`${doubled.length} doubled`);

@@ -145,7 +145,7 @@ export async function startGateway({ programs, client, databaseUrl, folder, mode
         const from = performance.now();
         const { vector, memories } = await send('POST', '/v1/memory/search', key, { query: text, subject, limit, include: ['memories'] });
         answers.milliseconds.push(performance.now() - from);
-        if (vector === byText) throw new Error(`search for "${text}" was answered with vector: ${vector}`);
+        if (vector === byText) throw new Error(`expected the search for "${text}" to have vector: ${!byText}, but got ${vector}`);
         answers.results.push(memories.map((/** @type {{ item: { text: string } }} */ { item }) => sources.get(item.text) ?? []));
       }
       if (byText) await settings({});

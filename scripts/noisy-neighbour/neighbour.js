@@ -73,7 +73,7 @@ function open(work, onBusy) {
 
 /** @returns {never} */
 function never() {
-  throw new Error('there is no such kind');
+  throw new Error('unknown kind');
 }
 
 /**

@@ -89,7 +89,7 @@ function open(port, onReady, onClose) {
   socket.on('error', () => socket.destroy());
   socket.once('close', () => {
     onClose(send);
-    end('a connection ended during a call');
+    end('a connection was closed during a call');
   });
   return socket;
 }
@@ -196,7 +196,7 @@ async function run({ port, path, headers, body, firstNumber, perSecond, seconds 
     }, tickMs);
   });
   delay.disable();
-  for (const call of unanswered) call.end('no response in time');
+  for (const call of unanswered) call.end('timed out');
   waiting.length = 0;
   const list = (/** @type {{ dues: number[], durations: number[] }} */ { dues, durations }) =>
     dues.map((due, at) => [due, durations[at] ?? 0]);

@@ -172,7 +172,7 @@ async function startSession(bench, { checkout, seconds, warmUp, load, rate, stre
     /** @param {string} name @returns {Promise<Row>} */
     async measure(name) {
       const kind = kinds[name];
-      if (!kind) throw new Error(`there is no kind ${name}`);
+      if (!kind) throw new Error(`unknown kind: ${name}`);
       const rate = await rateFor(kind.other);
       // These rules would slow down the calls of all kinds, so we only set them while this one runs.
       const setRules = (/** @type {object[]} */ rules) => gateway.admin('PUT', '/provision/teams/memory/rules', { rules });

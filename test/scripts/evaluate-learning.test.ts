@@ -166,7 +166,7 @@ describe('a run of the learning evaluation', () => {
     await writeFile(recording, `${entries.filter((line) => !line.includes(`"case":"${missing?.id}"`)).join('\n')}\n`);
     expect(await evaluate('--replay', recording)).toEqual({
       status: 2,
-      output: expect.stringMatching(new RegExp(`^not in the recording, or recorded with another prompt: ${missing?.id}$`, 'm')),
+      output: expect.stringMatching(new RegExp(`^missing from the recording, or recorded with a different prompt: ${missing?.id}$`, 'm')),
     });
     expect((await readLearned()).filter(({ id }) => id !== missing?.id)).toEqual(others);
   });

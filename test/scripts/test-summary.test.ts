@@ -26,11 +26,11 @@ test('reports skipped tests as failures with CI=true', () => {
 
 test('reports a crashed jest process as a failure', () => {
   expect(summarizeRun({ files: [clean], exitCode: 1, allowSkipped: true })).toEqual({
-    lines: ['jest ended with 1 though no test failed: see above', '5 passed, 1 failed'],
+    lines: ['jest exited with 1 although no test failed; see the output above', '5 passed, 1 failed'],
     exitCode: 1,
   });
   expect(summarizeRun({ files: null, exitCode: 137, allowSkipped: true })).toEqual({
-    lines: ['jest ended with 137 before any test had run', '0 passed, 1 failed'],
+    lines: ['jest exited with 137 before any test had run', '0 passed, 1 failed'],
     exitCode: 1,
   });
 });
@@ -46,7 +46,7 @@ test('lists the twenty slowest test files, and the twenty that take the most CPU
   expect(lines).toHaveLength(42);
   expect(lines.slice(0, 2)).toEqual(['The slowest of 25 files:', '    24.3 s     26.0 s CPU  test/24.test.ts']);
   expect(lines.slice(21, 23)).toEqual([
-    'Those that take the most of 950 seconds of CPU time:',
+    'The files that use the most of 950 seconds of CPU time:',
     '     0.3 s     50.0 s CPU  test/0.test.ts',
   ]);
 });
