@@ -85,7 +85,9 @@ async function checkProvider(httpClient: VendorHttpClient, provider: CheckedProv
     if (error.isWithoutCredential)
       return checked(false, `${error.detail}; check auth, the identity of this machine, and HTTPS_PROXY and NO_PROXY`);
     const reason = error.detail ?? errorMessage(error);
-    const advice = /certificate/.test(reason) ? "set ca_file if your company's own CA issued it" : 'check base_url, proxy and the network';
+    const advice = /certificate/.test(reason)
+      ? "if your company's own CA issued the certificate, set ca_file"
+      : 'check base_url, proxy and the network';
     return checked(false, `${origin}: ${reason}; ${advice}`);
   }
 }
@@ -120,7 +122,7 @@ function explain(
     return checked(true, `the vendor is rate limiting requests, so the credential could not be checked; try again later.${said}`);
   if (status >= 500) return checked(false, `the vendor failed with status ${status}: try again later.${said}`);
   if (status >= 300 && status < 400)
-    return checked(false, `the address redirects (${status}): set base_url to the address that it redirects to`);
+    return checked(false, `the vendor redirects to another address (${status}): set base_url to that address`);
   return checked(true, acceptance(provider));
 }
 

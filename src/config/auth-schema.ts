@@ -50,7 +50,7 @@ export const authSchema = z.discriminatedUnion(
       ),
       external_id: setting(text, 'For `aws`: the external id that the role requires.', 'none'),
       session_name: setting(
-        z.string().regex(/^[\w+=,.@-]{2,64}$/, 'must have 2 to 64 letters, digits or +=,.@-_'),
+        z.string().regex(/^[\w+=,.@-]{2,64}$/, 'must consist of 2 to 64 letters, digits and the characters +=,.@-_'),
         'For `aws`: the session name that CloudTrail shows for the role.',
         'the name `model-gateway`',
       ),

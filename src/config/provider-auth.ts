@@ -49,7 +49,7 @@ function checkHost({ type, allow_hosts: allowed = [] }: CloudAuth, { baseUrl }: 
   if (!isCloudHost(type, hostname))
     addError(
       ['auth'],
-      `${hostname} does not serve models of ${type}, so it gets no credentials; add it to auth.allow_hosts if it is yours`,
+      `${hostname} is not a host of ${type}, so the gateway does not send credentials to it; if you trust it, add it to auth.allow_hosts`,
     );
   else if (protocol !== 'https:') addError(['base_url'], 'must begin with https://, because the requests contain credentials');
 }

@@ -221,7 +221,7 @@ function parseBaseUrl({ base_url: own }: ProviderValues, vendor: VendorDescripti
   else if (url.username !== '' || url.password !== '')
     addError(['base_url'], 'must not contain a user or password; use api_key, auth or headers');
   else if (url.search !== '' || url.hash !== '')
-    addError(['base_url'], 'must end with the path, without ? and #; parameters such as api-version belong to query');
-  else if (/[{}]|%7[bd]/i.test(text)) addError(['base_url'], 'contains a placeholder in braces that must be replaced by a value');
+    addError(['base_url'], 'must end with the path, without ? and #; parameters such as api-version belong in query');
+  else if (/[{}]|%7[bd]/i.test(text)) addError(['base_url'], 'contains a placeholder in braces that must be replaced with a value');
   return text.replace(/\/+$/, '');
 }

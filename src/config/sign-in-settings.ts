@@ -41,7 +41,7 @@ export function parseSignInSettings({ env, file, errors, addError }: Source): Pi
     .map((domain) => domain.trim().toLowerCase())
     .filter((domain) => domain !== '');
   if (!allowedDomains.every((domain) => /^[a-z0-9-]+(?:\.[a-z0-9-]+)+$/.test(domain))) {
-    domains.report('must be domains such as example.com, separated by commas');
+    domains.report('must be a comma-separated list of domains such as example.com');
   }
   const publicOrigin = publicUrl.value?.replace(/\/$/, '') ?? null;
   if (issuer.value === null) {

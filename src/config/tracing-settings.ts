@@ -51,7 +51,7 @@ export function parseTracing(getText: GetText, errors: string[]): TracingConfig 
         }),
       );
     } catch {
-      errors.push(`${name}: must be name=value pairs separated by commas, with values in percent-encoding`);
+      errors.push(`${name}: must be name=value pairs separated by commas, with percent-encoded values`);
       return {};
     }
   }

@@ -158,7 +158,7 @@ describe('a provider row', () => {
       { vendor: 'claude-on-aws', base_url: 'https://aws-external-anthropic.us-east-1.api.aws/v1' },
       'headers: anthropic-workspace-id is required',
     ],
-    [{ base_url: 'https://a.test/v1?api-version=1', dialect: 'chat' }, 'parameters such as api-version belong to query'],
+    [{ base_url: 'https://a.test/v1?api-version=1', dialect: 'chat' }, 'parameters such as api-version belong in query'],
     [{ base_url: 'https://a.test/v1', dialect: 'chat', paths: { chat: '/x' } }, 'must be a path of the dialect, such as /chat/completions'],
     [{ base_url: 'https://a.test/v1', dialect: 'chat', paths: { '/embeddings': 'x?y' } }, 'must be a path that begins with /'],
   ])('rejects the provider %j with the error %j', (row, message) => {
@@ -213,10 +213,7 @@ describe('cloud identities', () => {
     [{ ...azure, api_key: 'k', auth: { type: 'azure' } }, 'providers.p.api_key: cannot be combined with auth.type: azure'],
     [{ ...azure, auth: { type: 'aws', region: 'us-east-1' } }, 'providers.p.auth.type: Azure OpenAI accepts type: azure or an API key'],
     [{ base_url: 'https://api.openai.com/v1', auth: { type: 'azure' } }, 'providers.p.auth.type: OpenAI accepts only an API key'],
-    [
-      { vendor: 'azure-openai', base_url: 'https://evil.example/v1', auth: { type: 'azure' } },
-      'evil.example does not serve models of azure',
-    ],
+    [{ vendor: 'azure-openai', base_url: 'https://evil.example/v1', auth: { type: 'azure' } }, 'evil.example is not a host of azure'],
     [
       { ...azure, base_url: azure.base_url.replace('https', 'http'), auth: { type: 'azure' } },
       'providers.p.base_url: must begin with https://',
