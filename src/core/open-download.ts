@@ -20,7 +20,7 @@ export async function openDownload(address: URL, { signal, responseTimeoutMs = 1
   const timer = setTimeout(() => tooLate.abort(new Error(`no response within ${responseTimeoutMs / 1_000} seconds`)), responseTimeoutMs);
   try {
     const response = await fetchRedirected(address, AbortSignal.any([signal, tooLate.signal]), maxRedirects);
-    if (!response.ok || !response.body) throw new Error(`status ${response.status}`);
+    if (!response.ok || !response.body) throw new Error(`the server responded with status ${response.status}`);
     return Readable.fromWeb(response.body);
   } catch (error) {
     // `fetch` only says "fetch failed". The actual reason is in the cause.

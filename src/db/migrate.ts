@@ -43,7 +43,8 @@ export async function migrate(database: Database, folder: URL = migrationsFolder
     if (step === 'done') return { applied };
     if (step === 'applied') applied += 1;
     else if (performance.now() < deadline) await sleep(lockRetryMs);
-    else throw new SchemaError('another process has been migrating the database for ten minutes');
+    else
+      throw new SchemaError('another process has been migrating the database for ten minutes; check whether it is stuck, then try again');
   }
 }
 

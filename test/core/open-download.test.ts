@@ -56,7 +56,7 @@ test("limits the time until a download's headers arrive, but not the time for th
 });
 
 test('reports why a download failed', async () => {
-  await expect(download((_request, response) => response.writeHead(404).end())).rejects.toThrow(/^status 404$/);
+  await expect(download((_request, response) => response.writeHead(404).end())).rejects.toThrow(/^the server responded with status 404$/);
   await expect(openDownload(new URL('http://127.0.0.1:1/'), { signal: AbortSignal.timeout(60_000) })).rejects.toThrow(
     /ECONNREFUSED|bad port/,
   );
