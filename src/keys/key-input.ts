@@ -112,7 +112,7 @@ function applyInput(
   });
   for (const name of ['calls', 'cost'] as const) {
     if (windows[name] !== undefined && ceilings[name].limit === null)
-      issues.push({ path: `windows.${name}`, message: `there is no ceiling ${name}` });
+      issues.push({ path: `windows.${name}`, message: `requires a ceiling named ${name}` });
   }
   if (!data || issues.length > 0) throw gatewayError('bad_request', { issues });
   const { name = current.name, models = current.models } = data;

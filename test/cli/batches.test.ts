@@ -81,7 +81,7 @@ test('lists and shows a completed learning batch', async () => {
   const replayed = await gateway(`batches replay ${id}`);
   expect(replayed).toEqual({ status: 0, written: `The batch is done, so there is nothing to retry.\n\n${shown.written}`, errors: '' });
   expect((await gateway(`batches stop ${id}`)).errors).toBe(
-    'gateway: only failed and waiting batches can be stopped, and this one is done\n',
+    'gateway: only failed and waiting batches can be stopped, but this one is done\n',
   );
   const { written } = await gateway(`batches show ${id} --project cli-done --json`);
   expect(JSON.parse(written)).toMatchObject({ id, object: 'memory.batch', state: 'done', groups: [{ position: 0, state: 'done' }] });

@@ -141,7 +141,9 @@ describe('the schema of a provisioning request', () => {
     message
       .split('; ')
       .every((part) =>
-        /must be in the future|there is no ceiling|must be shorter than|is not a valid RE2 expression|matches the empty string/.test(part),
+        /must be in the future|requires a ceiling named|must be shorter than|is not a valid RE2 expression|matches the empty string/.test(
+          part,
+        ),
       );
 
   test.each<[string, z.ZodType, (body: unknown) => unknown]>([

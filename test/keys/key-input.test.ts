@@ -68,7 +68,7 @@ test('reports all invalid settings of a new key in one error', () => {
 
 test('also reports settings of a new key that contradict each other', () => {
   const read = (): unknown => parseKeyInput({ name: 'a', windows: { calls: 'day' }, expires_at: '2026-11-20T10:00:00Z' }, now);
-  expect(read).toThrow('expires_at: must be in the future; windows.calls: there is no ceiling calls');
+  expect(read).toThrow('expires_at: must be in the future; windows.calls: requires a ceiling named calls');
 });
 
 test.each([null, 'text', [], 7])('rejects %j as a body', (body) => {

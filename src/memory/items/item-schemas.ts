@@ -95,7 +95,7 @@ export const ratingBody = z
   })
   .refine(({ call_id: callId, memories }) => callId !== null || memories.length === 0, {
     path: ['call_id'],
-    message: 'is required with memories',
+    message: 'is required if you set memories',
   });
 
 export type RatingRequest = z.output<typeof ratingBody>;

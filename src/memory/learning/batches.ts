@@ -147,7 +147,7 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
       });
       const batch = await findWithGroups(projectId, id);
       if (batch.state !== 'stopped')
-        throw gatewayError('conflict', { message: `only failed and waiting batches can be stopped, and this one is ${batch.state}` });
+        throw gatewayError('conflict', { message: `only failed and waiting batches can be stopped, but this one is ${batch.state}` });
       return batch;
     },
     replayAll: (projectId: string, state: EndedState) => replayProject(database, projectId, state),

@@ -89,7 +89,7 @@ function readListItem(value: unknown, entry: Entry): ForeignItem {
 }
 
 function readMem0Item(value: unknown, entry: Entry): ForeignItem {
-  if (isObject(value) && 'results' in value) throw lineError(entry.line, 'results: must be the first array of the object');
+  if (isObject(value) && 'results' in value) throw lineError(entry.line, 'results: must be the first array in the object');
   const { memory: text, user_id, created_at: createdAt, updated_at } = parseRecord(mem0Entry, value, entry);
   const own = { kind: 'fact', importance: 3, pinned: false } as const;
   return { ...own, line: entry.line, length: entry.text.length, text, subject: user_id, createdAt, updatedAt: updated_at ?? createdAt };
