@@ -179,7 +179,7 @@ function toJsonResponse(response: HttpResponse, bytes: Buffer, { provider, codec
     const error = bytes.length > maxErrorBytes ? null : parseVendorError(bytes);
     if (error?.code === contextOverflowCode) throw overflowError(error, provider);
     const errorText = toVendorMessage(error?.message ?? null, provider);
-    const message = `not a valid response for ${codec.route}${errorText === null ? '' : `: ${errorText}`}`;
+    const message = `the response is not a valid ${codec.route} response${errorText === null ? '' : `: ${errorText}`}`;
     throw new VendorError('unreadable', message, { status: response.status });
   }
   return {

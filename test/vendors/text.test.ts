@@ -152,12 +152,12 @@ describe('a plain response from a vendor', () => {
     [
       "isn't in the dialect's format",
       (response) => response.end('<html>'),
-      { kind: 'unreadable', status: 200, message: 'not a valid response for chat' },
+      { kind: 'unreadable', status: 200, message: 'the response is not a valid chat response' },
     ],
     [
       'is an error with status 200',
       (response) => response.end('{"error":{"message":"x"}}'),
-      { kind: 'unreadable', status: 200, message: 'not a valid response for chat: x' },
+      { kind: 'unreadable', status: 200, message: 'the response is not a valid chat response: x' },
     ],
     ['is empty', (response) => response.writeHead(204).end(), { kind: 'unreadable', status: 204 }],
     ['is a redirect', (response) => response.writeHead(302, { location: '/' }).end(), { kind: 'status', status: 302 }],

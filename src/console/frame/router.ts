@@ -148,7 +148,7 @@ async function authorize(access: Access, { session, request }: Visit, options: C
     }
     default: {
       const unknown: never = access;
-      throw new Error(`unknown access ${unknown}`);
+      throw new Error(`unknown access level ${unknown}`);
     }
   }
 }

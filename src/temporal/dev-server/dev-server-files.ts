@@ -28,7 +28,7 @@ export async function readOrCreateDataDirId(dataDir: string): Promise<string> {
     if (id !== undefined) {
       if (/^[0-9a-f]{12}$/.test(id)) return id;
       throw new Error(
-        `${file} does not contain a valid id. It names the Temporal namespace of this data directory: restore the file, or move it away to start with an empty namespace`,
+        `${file} does not contain a valid id, but the Temporal namespace of this data directory is named after it; restore the file, or move it away to start with an empty namespace`,
       );
     }
     try {

@@ -77,7 +77,7 @@ async function install(environment: TemporalEnvironment, logger: Logger, signal:
     }
   }
   throw new Error(
-    `temporal is not installed (${failures.join('; ')}); put temporal on the PATH, or set TEMPORAL_ADDRESS or GATEWAY_TEMPORAL=off`,
+    `temporal is not installed (${failures.join('; ')}); add temporal to the PATH, or set TEMPORAL_ADDRESS or GATEWAY_TEMPORAL=off`,
   );
 }
 

@@ -128,7 +128,7 @@ describe('the Temporal binary', () => {
         /^install .*-dwarf=false .*github\.com\/temporalio\/cli\/cmd\/temporal@v1\.5\.1\n$/,
       );
       expect(await readFile(join(home, 'go-env'), 'utf8')).not.toContain('planted');
-      expect(failedInstalls(lines)).toEqual([['official download', 'status 403']]);
+      expect(failedInstalls(lines)).toEqual([['official download', 'the server responded with status 403']]);
     }));
 
   test('installs the Temporal binary once for two concurrent starts', () =>
@@ -144,7 +144,7 @@ describe('the Temporal binary', () => {
       await writeProgram(join(path, 'go'), 'echo "go: no network" >&2; exit 1');
       await expect(find()).rejects.toThrow(/official download: status 403; go install: go exited with 1: go: no network/);
       expect(failedInstalls(lines)).toEqual([
-        ['official download', 'status 403'],
+        ['official download', 'the server responded with status 403'],
         ['go install', 'go exited with 1: go: no network'],
       ]);
       expect(await readdir(cacheDir)).toEqual(['temporal.lock']);
