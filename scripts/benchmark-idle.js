@@ -55,7 +55,7 @@ if (!adminUrl) {
   process.exit(1);
 }
 const silent = () => {};
-const neverCalled = () => Promise.reject(new Error('only runs of older versions call this'));
+const neverCalled = () => Promise.reject(new Error('expected only runs of older versions to call this'));
 /** @param {object} _fields @param {string} message */
 const say = (_fields, message) => console.error(message);
 const logger = { debug: silent, info: silent, warn: say, error: say };

@@ -74,7 +74,7 @@ function readOptions() {
   });
   const [version = '', ...rest] = positionals;
   const match = /^(\d+)\.(\d+)\.\d+$/.exec(version);
-  if (!match || rest.length > 0) throw new BootstrapError('name the version, for example: npm run release -- 0.2.0');
+  if (!match || rest.length > 0) throw new BootstrapError('pass the version, for example: npm run release -- 0.2.0');
   const next = values.next ?? `${match[1]}.${Number(match[2]) + 1}.0`;
   if (!/^\d+\.\d+\.\d+$/.test(next) || next === version) throw new BootstrapError(`--next: ${next} is not a later version`);
   return { version, next, image: !values['no-image'] };
@@ -82,7 +82,7 @@ function readOptions() {
 
 /** @param {string} version @param {string} tag */
 function check(version, tag) {
-  if (git('status', '--porcelain') !== '') throw new BootstrapError('there are changes that are not committed');
+  if (git('status', '--porcelain') !== '') throw new BootstrapError('there are uncommitted changes; commit or stash them first');
   if (git('tag', '--list', tag) !== '') throw new BootstrapError(`the tag ${tag} already exists`);
   const current = JSON.parse(read('package.json')).version;
   if (current !== `${version}-dev`) {

@@ -173,7 +173,7 @@ async function checkCeilings(url, key, vendorCalls) {
   );
   for (const name of Object.keys(ceilings)) {
     const ceiling = status.key.ceilings[name];
-    if (!ceiling) throw new Error(`no ceiling ${name}`);
+    if (!ceiling) throw new Error(`the key has no ceiling named ${name}`);
     reservationsAreNotNegative({ name, reserved: ceiling.reserved });
     useIsWithinCeiling({ name, limit: ceiling.limit, settled: ceiling.used, reserved: ceiling.reserved, excess: 0 });
     if (ceiling.reserved > 0) throw new Error(`${name}: ${ceiling.reserved} reserved although no call is running`);

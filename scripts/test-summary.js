@@ -27,7 +27,7 @@ export function summarizeRun({ files, exitCode, allowSkipped }) {
   const skippedNames = files.flatMap((file) => file.skippedNames);
   let failed = files.reduce((sum, file) => sum + file.failed + file.broken, 0);
   if (!allowSkipped && skippedNames.length > 0) {
-    lines.push(`CI=true: a skipped test is a failed test. Skipped: ${skippedNames.join('; ')}`);
+    lines.push(`skipped tests count as failed, because CI=true: ${skippedNames.join('; ')}`);
     failed += skippedNames.length;
   }
   if (failed === 0 && exitCode !== 0) {

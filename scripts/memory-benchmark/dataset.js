@@ -159,7 +159,7 @@ async function download(name, url, alternative) {
   if (existsSync(path)) return path;
   try {
     const response = await fetch(url, { signal: AbortSignal.timeout(downloadLimitMs) });
-    if (!response.ok) throw new Error(`status ${response.status}`);
+    if (!response.ok) throw new Error(`the server responded with status ${response.status}`);
     await mkdir(dirname(path), { recursive: true });
     await writeFile(`${path}.part`, await response.text());
     await rename(`${path}.part`, path);

@@ -73,10 +73,10 @@ test('releases a tagged commit and starts the next version', () => {
 
 test('refuses to release from a clone with uncommitted changes', () => {
   writeFileSync(join(clone, 'new-file'), '');
-  expect(release(version)).toMatch(/not committed/);
+  expect(release(version)).toMatch(/uncommitted changes/);
   rmSync(join(clone, 'new-file'));
   expect(release('99.0.0')).toMatch(/it has to be 99\.0\.0-dev/);
-  expect(release('one')).toMatch(/name the version/);
+  expect(release('one')).toMatch(/pass the version/);
   expect(release(version, '--next', version)).toMatch(/not a later version/);
   git('tag', `v${version}`);
   expect(release(version)).toMatch(/exists/);
