@@ -374,7 +374,7 @@ models:
     ['{ output: 1 }', 'input: is required if you set another token price'],
     ['{ input: -1, output: 1 }', 'input: must be an amount'],
     ['{ input: 1e-7, output: 1 }', 'input: must be an amount'],
-    ['{ input: 1, output: 1, per_million_tokens: 1 }', 'per_million_tokens: replaces input and output'],
+    ['{ input: 1, output: 1, per_million_tokens: 1 }', 'per_million_tokens: cannot be combined with input and output'],
     ['{ per_imgae: 1 }', 'per_imgae: there is no such setting'],
     ['{ above_tokens: { many: { input: 1 } } }', 'above_tokens.many: must be a number of tokens'],
   ])('rejects a model %s', (row, sentence) => {
