@@ -33,7 +33,7 @@ const specs = {
     message: 'x-gateway-memory-subject must be 1 to 256 characters without control characters, in UTF-8',
   },
   no_route: { status: 400, message: 'no models available for route' },
-  upstream_failed: { status: 502, message: 'every model in the plan failed' },
+  upstream_failed: { status: 502, message: 'every model of the plan failed' },
   /** `upstream_refused` usually takes the status from the first vendor's response instead of this default. */
   upstream_refused: { status: 400, message: 'every model refused the request' },
   upstream_error: { status: 502, message: 'the vendor answered with an error' },

@@ -50,7 +50,7 @@ function exhausted(failures: readonly AttemptFailure[]): ChainFailure {
   const refusal = refusalOf(failures);
   if (refusal) return { error: refusal, outcome: 'refused' };
   const last = failures.at(-1);
-  return upstreamFailed(failures, last ? describeFailure(last) : 'every model in the plan failed', 'failed');
+  return upstreamFailed(failures, last ? describeFailure(last) : 'every model of the plan failed', 'failed');
 }
 
 /**
