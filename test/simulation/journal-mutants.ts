@@ -63,7 +63,7 @@ export const journalMutants: readonly Mutant[] = [
   },
   {
     name: 'a large record is confirmed before it is flushed',
-    file: writer,
+    file: 'src/journal/large-records.ts',
     passage: 'if (sync) await file.sync();',
     replacement: '',
     seeds: 320,

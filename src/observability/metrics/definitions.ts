@@ -170,10 +170,12 @@ export const metrics = {
   conversationsKept: gauge(
     'gateway_conversations_kept_unlearned',
     'Conversations that are kept after their deletion period because memory has not learned from them yet. Stops counting at 10,000.',
+    { aggregator: 'max' },
   ),
   promptsToConvert: gauge(
     'gateway_prompts_to_convert',
     'Prompts that an older release stored and that the daily cleanup still has to convert. An estimate above 10,000.',
+    { aggregator: 'max' },
   ),
   learningBatches: gauge(
     'gateway_learning_batches',
