@@ -35,6 +35,7 @@ export async function* toLinePieces(records: readonly object[]): AsyncGenerator<
     piece += '\n';
   }
   if (piece !== '') yield piece;
+  await takeTurn();
 }
 
 /**
