@@ -34,15 +34,10 @@ interface Job {
 
 /**
  * By how much the threads' priorities are lower than that of the event loop. If the event loop needs a whole core,
- * Linux gives a thread a quarter as much CPU time with `nice` 5, a tenth with `nice` 10, and a thirtieth with `nice`
- * 15.
+ * Linux gives a thread a tenth as much CPU time with `nice` 10, and a thirtieth with `nice` 15. Starting a thread takes
+ * 100 to 450 ms of CPU time, so the first job can take several seconds if the event loop never pauses.
  */
 const niceness = {
-  /**
-   * Used until a thread has sent its first reply. Starting a thread takes 100 to 450 ms of CPU time, so with a tenth of
-   * a core, the first job would have to wait for several seconds.
-   */
-  starting: 5,
   /** These jobs get more CPU time than those for bodies, because a person is waiting to be signed in. */
   passwords: 10,
   bodies: 15,
@@ -103,9 +98,8 @@ function createThread(nice: number) {
     const own = added.length === 1 ? added : [];
     // Lower the priority here and not in the thread itself. Otherwise the thread would take half of a core from the
     // event loop while it loads its first modules.
-    lowerPriorities(own, niceness.starting);
+    lowerPriorities(own, nice);
     lowerPriorities(listV8Threads(), niceness.v8);
-    let hasReplied = false;
     const settle = (use: (reply: Job['reply']) => void): void => {
       const ended = running;
       if (running !== null) started.unref();
@@ -119,8 +113,6 @@ function createThread(nice: number) {
       settle(({ reject }) => reject(error));
     };
     started.on('message', (reply: JobReply) => {
-      if (!hasReplied) lowerPriorities(own, nice);
-      hasReplied = true;
       if ('error' in reply) settle(({ reject }) => reject(reply.error));
       else settle(({ resolve }) => resolve(reply.result));
     });
