@@ -2,25 +2,46 @@
  * Splits work on large buffers into pieces of about a millisecond. Other calls run between two pieces, so they wait for
  * one piece at most, no matter how much work there is.
  */
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
+import { createIsBusy } from './event-loop-load.ts';
 
 export const pieceBytes = 1_024 * 1_024;
 
-/** Between two pieces of our work, we let other work use the event loop for up to this long. */
+/**
+ * How long we wait between two pieces of our work while the event loop is busy with other work. A piece takes about a
+ * millisecond, but it also causes garbage collections, and work in other threads.
+ */
+const busyWaitMs = 20;
+/** Otherwise, we let other work use the event loop for up to this long between two pieces. */
 const othersMs = 4;
 /** If a turn of the event loop is shorter than this, there was no other work to do. */
 const idleTurnMs = 0.2;
 
+export interface TurnsOptions {
+  readonly now?: () => number;
+  readonly isBusy?: () => boolean;
+}
+
 /**
  * Returns a function that resolves when the caller may do a piece of work. If several callers are waiting, they get
- * their turns in the order in which they asked, whichever project they work for. A piece takes about a millisecond, so
- * while the event loop is busy, all large buffers together get a fifth of its time. While it isn't, they get whatever is
- * left.
+ * their turns in the order in which they asked, whichever project they work for. While the event loop is busy, all
+ * large buffers together get about a twentieth of its time. While it isn't, they get whatever is left.
  */
-export function createTurns(now: () => number = () => performance.now()): () => Promise<void> {
+export function createTurns({ now = () => performance.now(), isBusy }: TurnsOptions = {}): () => Promise<void> {
   let last: Promise<void> = Promise.resolve();
+  let ownMs = 0;
+  const isBusyWithOthers = isBusy ?? createIsBusy({ ownMs: () => ownMs });
   const letOthersRun = async (): Promise<void> => {
+    if (isBusyWithOthers()) await wait(busyWaitMs);
+    else await letOthersRunOnce();
+    // The piece runs now. This measures a bit too much, because others also do some work until the next turn.
+    const startedAt = now();
+    setImmediate(() => {
+      ownMs += now() - startedAt;
+    });
+  };
+  const letOthersRunOnce = async (): Promise<void> => {
     const startedAt = now();
     for (let turnEndedAt = startedAt; ; ) {
       const turnStartedAt = turnEndedAt;

@@ -53,12 +53,12 @@ test('gives concurrent callers separate turns of the event loop', async () => {
   expect(new Set(at).size).toBe(5);
 });
 
-test('lets others run for several turns between two pieces while the event loop is busy, and for one if it is not', async () => {
+test('lets others run for several turns between two pieces if they have work, and for one if they have none', async () => {
   const turnsPerPiece = async (turnMs: number): Promise<number> => {
     let time = 0;
     let turns = 0;
     let isDone = false;
-    const take = createTurns(() => time);
+    const take = createTurns({ now: () => time, isBusy: () => false });
     const others = (async () => {
       for (; !isDone; turns += 1) {
         time += turnMs;
@@ -72,4 +72,11 @@ test('lets others run for several turns between two pieces while the event loop 
   };
   expect(await turnsPerPiece(1)).toBeGreaterThanOrEqual(4);
   expect(await turnsPerPiece(0.1)).toBeLessThan(2);
+});
+
+test('waits for 20 ms between two pieces while the event loop is busy with other work', async () => {
+  const take = createTurns({ isBusy: () => true });
+  const from = performance.now();
+  for (let piece = 0; piece < 5; piece += 1) await take();
+  expect(performance.now() - from).toBeGreaterThan(95);
 });

@@ -3,7 +3,6 @@ import { createServer, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { expect, test } from '@jest/globals';
 import { gatewayError } from '../../src/core/errors.ts';
-import { createIsBusy } from '../../src/core/event-loop-load.ts';
 import { sendError } from '../../src/http/error-handler.ts';
 import { createErrorPace } from '../../src/http/error-pace.ts';
 
@@ -42,28 +41,6 @@ test('a project whose errors have stopped for a moment gets its next error immed
   for (let count = 0; count < 10; count += 1) fail('loop');
   state.time += 50;
   expect(fail('loop')).toBe(0);
-});
-
-test('the event loop is busy if it was active for more than half of the last tenth of a second', () => {
-  const state = { time: 0, active: 0 };
-  const isBusy = createIsBusy(
-    () => state.time,
-    (current, previous) => {
-      const active = (current?.active ?? state.active) - (previous?.active ?? 0);
-      const elapsed = (current ? current.active + current.idle : state.time) - (previous ? previous.active + previous.idle : 0);
-      return { active, idle: elapsed - active, utilization: elapsed === 0 ? 0 : active / elapsed };
-    },
-  );
-  const pass = (ms: number, activeMs: number): boolean => {
-    state.time += ms;
-    state.active += activeMs;
-    return isBusy();
-  };
-  expect(pass(100, 40)).toBe(false);
-  expect(pass(100, 60)).toBe(true);
-  // It's too early for the next measurement.
-  expect(pass(50, 0)).toBe(true);
-  expect(pass(50, 0)).toBe(false);
 });
 
 test('sends an error that was held back, and drops it if the caller has disconnected', async () => {
