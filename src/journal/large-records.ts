@@ -6,6 +6,7 @@
  * the drain, which reads the segments in order, doesn't miss any record that is written later.
  */
 import { join } from 'node:path';
+import { takeInTurns } from '../core/turns.ts';
 import type { HitFailpoint } from './failpoints.ts';
 import type { JournalFileSystem } from './file-system.ts';
 import { createFrameBuffer } from './frame.ts';
@@ -34,7 +35,11 @@ export function createLargeRecordWriter({ folder, files, sync, failpoint, onWrit
       const file = await files.create(path);
       try {
         failpoint('before write');
-        await file.writeAll(frames.buffers(), 0);
+        let at = 0;
+        for await (const piece of takeInTurns(frames.buffers())) {
+          await file.writeAll([piece], at);
+          at += piece.length;
+        }
         failpoint('after write');
         if (sync) await file.sync();
       } finally {
