@@ -287,7 +287,7 @@ function parseOptions(args) {
     args,
     allowPositionals: true,
     options: {
-      seconds: { type: 'string', default: '15' },
+      seconds: { type: 'string', default: '30' },
       'warm-up': { type: 'string', default: '20' },
       load: { type: 'string', default: '0.7' },
       rate: { type: 'string' },
