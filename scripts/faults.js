@@ -13,8 +13,8 @@
  *   --json file           also writes the rows to a file
  *
  * It exits with status 1 if a promise is broken. This is the case if a call fails that shouldn't, if an answered call
- * isn't stored or is stored twice, if a stated fact isn't learned or is learned twice, or if a fault doesn't show where
- * it should.
+ * isn't stored or is stored twice, if a stated fact isn't learned or is learned twice, if a fault doesn't show where it
+ * should, or if a critical alert fires during the rolling restart.
  */
 import { runFaults } from './faults/run.js';
 import { endWithError } from './launch.js';

@@ -60,7 +60,7 @@ test('each runbook ends with how to tell that the problem is over', () => {
   const [, ...sections] = page.slice(page.indexOf('\n### A process is stopping\n')).split(/^### /m);
   const signs = sections
     .filter((section) => /^A/.test(section))
-    .map((section) => [section.split('\n', 1)[0], /^It's over when .*$/ms.exec(section)?.[0] ?? ''] as const);
+    .map((section) => [section.split('\n', 1)[0], /^The problem is over when .*$/ms.exec(section)?.[0] ?? ''] as const);
   expect(signs).toHaveLength(alerts.length + 1);
   for (const [runbook, sign] of signs) {
     const names = [...sign.matchAll(/`(gateway_\w+)`/g)].map(([, name = '']) => name);

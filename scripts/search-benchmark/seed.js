@@ -17,7 +17,7 @@ const noise = 0.75;
 
 /**
  * Inserts memories, half of which belong to one of `subjects` users. It would take a quarter of an hour to embed them
- * all, so for most of them we take the vector of another text and add noise.
+ * all, so each of them gets the vector of another text, plus noise.
  * @param {import('../../src/db/database.ts').Database} database
  * @param {object} options
  * @param {string} options.projectId

@@ -3,12 +3,13 @@
  * versions exclude each other with these keys, so never change the text, seed or number of a key.
  *
  * To avoid deadlocks, acquire the locks in this order: global → project → counter creation → counters → conversations
- * → memories → other rows (`learning` directly before its rows). There are two exceptions. We write call rows before
- * any of these locks except for the project's. This is safe because nobody who holds these locks waits for call rows.
- * And an erasure acquires `usage` last (migration 0033), because no other holder of `usage` waits for a lock. If you
- * need the locks of several projects, acquire them in the order of the project ids.
+ * → memories → other rows (`learning` directly before its rows). If you need the locks of several projects, acquire them in the order
+ * of the project ids. There are three exceptions:
  *
- * A transaction that holds the conversations lock may still take counters, but without waiting (`tryApplyCalls`).
+ * - We write call rows before any of these locks except for the project's. This is safe because nobody who holds these
+ *   locks waits for call rows.
+ * - An erasure acquires `usage` last (migration 0033), because no other holder of `usage` waits for a lock.
+ * - A transaction that holds the conversations lock may still acquire counters, but without waiting (`tryApplyCalls`).
  */
 import type { Queries } from './database.ts';
 

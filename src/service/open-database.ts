@@ -29,7 +29,7 @@ export async function migrateSchema(database: Database): Promise<{ applied: numb
   } catch (cause) {
     if (cause instanceof SchemaError) throw new StartError(cause.message, { cause });
     if (isConnectionError(cause)) throw new StartError(`cannot reach the database: ${errorSummary(cause)}`, { cause });
-    throw new StartError(`a migration failed, so nothing was started: ${errorSummary(cause)}`, { cause });
+    throw new StartError(`the database could not be migrated: ${errorSummary(cause)}`, { cause });
   }
 }
 

@@ -61,7 +61,7 @@ const overflow = (vendor: Vendor): Exception => ({
   case: 'overflow',
   vendor,
   sees: /^not recognized: .*(?:prompt is too long|Input tokens exceed)/s,
-  because: "the client looks for its own vendor's code or words, which it only gets with `error_codes: vendor`",
+  because: "the client only recognizes its own vendor's code or message, so set `error_codes: vendor`",
 });
 
 /** Both clients are built in one folder, because they share most of what has to be compiled. */
