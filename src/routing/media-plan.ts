@@ -87,7 +87,7 @@ function pickCandidate(open: readonly MediaCandidate[], request: MediaPlanReques
   const isHealthy = (candidate: MediaCandidate): boolean =>
     candidates.length === 1 || !breakers || breakers.tryAcquire(caller.projectId, connectionKey(candidate));
   const chosen = candidates.find(isHealthy) ?? candidates[0];
-  if (!chosen) throw new Error('expected the plan of a media call to have a candidate');
+  if (!chosen) throw new Error('the plan of a media call has no model');
   return chosen;
 }
 

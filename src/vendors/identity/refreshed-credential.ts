@@ -71,7 +71,7 @@ export function createRefreshedCredential({ load, name, clock, onFailure, onReco
     });
     const now = clock.now();
     if (next.expiresAtMs !== null && next.expiresAtMs <= now) {
-      throw new Error('the credential that was returned has already expired; check the clock of this machine');
+      throw new Error("the new credential has already expired; check this machine's clock");
     }
     previousSecrets = credential?.secrets ?? [];
     credential = next;

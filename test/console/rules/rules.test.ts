@@ -72,7 +72,7 @@ test('keeps an invalid expression in the form and rejects duplicate rules', asyn
   );
   await owner.post(`${path}/rules`, { ...form, expression: 'x+' });
   expect(await textOf(owner.post(`${path}/rules`, { ...form, expression: 'x+', action: 'observe' }), 422)).toContain(
-    'A rule for this class (or expression) and place already exists',
+    'There is already a rule with this class or expression for this place',
   );
   await gateway().admin('PUT', api, { rules: Array.from({ length: 50 }, (_, index) => ({ ...form, expression: `x${index}` })) });
   expect(await textOf(owner.post(`${path}/rules`, { ...form, expression: 'y' }), 422)).toContain('at most 50 rules');

@@ -119,7 +119,7 @@ describe('a credential from a cloud', () => {
     const { credential } = createCloud(-1);
     credential.start();
     await credential.firstAttempt(10_000);
-    expect(credential.state().problem).toMatch(/has already expired; check the clock/);
+    expect(credential.state().problem).toMatch(/has already expired; check this machine's clock/);
   });
 
   test("doesn't refresh a credential after it was stopped", async () => {
