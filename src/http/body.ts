@@ -54,13 +54,6 @@ export function limitDuration(request: IncomingMessage): NodeJS.Timeout {
 const maxSeparateChunks = 1_024;
 
 /**
- * Once this share of a large body has arrived, we copy the rest into its buffer as it arrives. If we kept all chunks
- * until the end, V8 would have to collect its old space to free them. If we allocated the buffer any earlier, callers
- * that never send their bodies could make V8 collect garbage all the time.
- */
-const minArrivedShare = 0.25;
-
-/**
  * Reads the body into a buffer. Rejects with 413 as soon as the body exceeds the limit, with ClientDisconnectedError if
  * the caller disconnects, and with `budget_unavailable` if `memory` is full. Release the bytes from `memory` when you
  * no longer need them.
@@ -71,7 +64,7 @@ export async function readBody(request: IncomingMessage, limitBytes: number = ma
   // If the caller has already disconnected, e.g. during the key lookup, the events that `readArriving` waits for will
   // never fire.
   if (request.destroyed) throw new ClientDisconnectedError();
-  if (declared === 0 || request.readableLength !== declared) return readArriving(request, declared, limitBytes, memory);
+  if (declared === 0 || request.readableLength !== declared) return readArriving(request, limitBytes, memory);
   // For most requests, the whole body has already arrived, so we can skip the listeners and the timer.
   memory?.hold(declared);
   const bytes: Buffer = request.read();
@@ -80,13 +73,11 @@ export async function readBody(request: IncomingMessage, limitBytes: number = ma
   return bytes;
 }
 
-function readArriving(request: IncomingMessage, declaredBytes: number, limitBytes: number, memory: KeyBodies | undefined): Promise<Buffer> {
+function readArriving(request: IncomingMessage, limitBytes: number, memory: KeyBodies | undefined): Promise<Buffer> {
   const timer = limitDuration(request);
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let mergedChunks = 0;
-    /** The buffer for a large body. Null until a part of the body has arrived. */
-    let whole: Buffer | null = null;
     let size = 0;
     let heldBytes = 0;
     let pieceEndsAt = pieceBytes;
@@ -98,10 +89,6 @@ function readArriving(request: IncomingMessage, declaredBytes: number, limitByte
       heldBytes = 0;
       reject(error);
     };
-    const finishPiece = async (): Promise<void> => {
-      if (whole || size < declaredBytes * minArrivedShare) return takeTurn();
-      whole = await joinInTurns(chunks.splice(0), declaredBytes);
-    };
     request.on('data', (chunk: Buffer) => {
       size += chunk.length;
       if (size > limitBytes) return fail(tooLarge(limitBytes));
@@ -111,14 +98,13 @@ function readArriving(request: IncomingMessage, declaredBytes: number, limitByte
         return fail(error);
       }
       heldBytes = size;
-      if (whole) whole.set(chunk, size - chunk.length);
-      else chunks.push(chunk);
+      chunks.push(chunk);
       if (size >= pieceEndsAt) {
         // Node reads up to 2 MiB per connection and turn. Pause after each piece of a large body, so that other calls
         // aren't held up.
         pieceEndsAt = size + pieceBytes;
         request.pause();
-        void finishPiece().then(() => request.resume());
+        void takeTurn().then(() => request.resume());
       }
       if (chunks.length - mergedChunks < maxSeparateChunks) return;
       chunks.push(Buffer.concat(chunks.splice(mergedChunks)));
@@ -127,8 +113,7 @@ function readArriving(request: IncomingMessage, declaredBytes: number, limitByte
     request.on('end', () => {
       clearTimeout(timer);
       const [only] = chunks;
-      if (whole) resolve(whole);
-      else if (only && chunks.length === 1) resolve(only);
+      if (only && chunks.length === 1) resolve(only);
       else resolve(size < largeBytes ? Buffer.concat(chunks, size) : joinInTurns(chunks, size));
     });
     // All requests emit `close`, usually after `end`. We only create the error if the body is incomplete, because

@@ -6,7 +6,6 @@
  * the drain, which reads the segments in order, doesn't miss any record that is written later.
  */
 import { join } from 'node:path';
-import { takeInTurns } from '../core/turns.ts';
 import type { HitFailpoint } from './failpoints.ts';
 import type { JournalFileSystem } from './file-system.ts';
 import { createFrameBuffer } from './frame.ts';
@@ -35,11 +34,7 @@ export function createLargeRecordWriter({ folder, files, sync, failpoint, onWrit
       const file = await files.create(path);
       try {
         failpoint('before write');
-        let at = 0;
-        for await (const piece of takeInTurns(frames.buffers())) {
-          await file.writeAll([piece], at);
-          at += piece.length;
-        }
+        await file.writeAll(frames.buffers(), 0);
         failpoint('after write');
         if (sync) await file.sync();
       } finally {
