@@ -1,8 +1,8 @@
 /**
  * `npm run benchmark-recall` measures search and recall on a database that was filled by `npm run seed-scale`, like
- * users would see it: through the real service with the local embedder, with a query that is generated anew each time. It starts the
- * service, measures the first requests, then single requests of each kind, and then 16 clients at once. Prints times
- * and the CPU time of the gateway, the embedder and PostgreSQL.
+ * users would see it: through the real service with the local embedder, with a query that is generated anew each time.
+ * It starts the service, measures the first requests, then single requests of each kind, and then 16 clients at once.
+ * Prints times and the CPU time of the gateway, the embedder and PostgreSQL.
  *
  *   npm run benchmark-recall -- [--data <folder>] [--checkout <folder>] [--requests 120] [--seconds 20] [--cold] [--erased-statistics]
  *     [--json <file>]

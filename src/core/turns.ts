@@ -12,7 +12,7 @@ export const pieceBytes = 1_024 * 1_024;
  * How long we wait between two pieces of our work while the event loop is busy with other work. A piece takes about a
  * millisecond, but it also causes garbage collections, and work in other threads.
  */
-const busyWaitMs = 20;
+const busyWaitMs = 10;
 /** Otherwise, we let other work use the event loop for up to this long between two pieces. */
 const othersMs = 4;
 /** If a turn of the event loop is shorter than this, there was no other work to do. */
@@ -26,7 +26,7 @@ export interface TurnsOptions {
 /**
  * Returns a function that resolves when the caller may do a piece of work. If several callers are waiting, they get
  * their turns in the order in which they asked, whichever project they work for. While the event loop is busy, all
- * large buffers together get about a twentieth of its time. While it isn't, they get whatever is left.
+ * large buffers together get about a tenth of its time. While it isn't, they get whatever is left.
  */
 export function createTurns({ now = () => performance.now(), isBusy }: TurnsOptions = {}): () => Promise<void> {
   let last: Promise<void> = Promise.resolve();

@@ -64,7 +64,7 @@ export function sendError(
 function sendPaced(response: ServerResponse, errorPace: ErrorPace, send: () => void): void {
   const delayMs = errorPace(response.req);
   if (delayMs === 0) send();
-  else setTimeout(() => response.destroyed || send(), delayMs);
+  else setTimeout(() => response.destroyed || response.headersSent || send(), delayMs);
 }
 
 /**

@@ -1,15 +1,16 @@
 /**
  * Slows down callers that get errors in a loop, e.g. because they retry without waiting after a 429 or while their
  * vendor is down. A failed call takes so little time that a few connections can use up a whole processor, and then the
- * calls of other projects have to queue. So while the event loop is busy, we send each project at most 200 errors per
- * second, and hold back the others for up to a second. Successful responses never wait.
+ * calls of other projects have to queue. So while the event loop is busy, we send the errors of a project 5 ms apart, but
+ * hold back none of them for more than a second. We never hold back a successful response, but with HTTP pipelining, it
+ * has to wait for the errors before it.
  */
 import type { IncomingMessage } from 'node:http';
 import { LRUCache } from 'lru-cache';
 import type { RequestOwner } from './request-owner.ts';
 
 const intervalMs = 5;
-/** We never hold an error for longer than this, because each one keeps a connection and its response in memory. */
+/** We never hold an error for longer than this, because it keeps a response in memory. */
 const maxDelayMs = 1_000;
 /** If there are more owners than this, the ones that haven't had an error for the longest time start over. */
 const maxOwners = 10_000;

@@ -82,5 +82,7 @@ function findRule(rules: readonly ContentRule[], ruleId: string): { readonly rul
 
 function assertOnly(rule: ContentRule, others: readonly ContentRule[]): void {
   if (others.some((other) => ruleIdOf(other) === ruleIdOf(rule)))
-    throw gatewayError('conflict', { message: 'there is already a rule with this class or expression for this place; change that rule instead' });
+    throw gatewayError('conflict', {
+      message: 'there is already a rule with this class or expression for this place; change that rule instead',
+    });
 }

@@ -27,7 +27,7 @@ export function renderFailures(clients: readonly ClientRecord[]): string[] {
     "cell is empty, the client doesn't support the call.",
     '',
     "To recognize prompts that are too long, dspy, agno, inspect-ai, pydantic-ai and LangChain's OpenAI package for TypeScript",
-    "look for a code or message that only their own vendor uses. By default, they may not find it, because `code` is the",
+    'look for a code or message that only their own vendor uses. By default, they may not find it, because `code` is the',
     "gateway's own code, and the message may come from a vendor of the other dialect. That is why we tested these clients with",
     '[`error_codes: vendor`](api/reference.md#vendor-codes).',
     '',

@@ -168,7 +168,10 @@ async function askToSignIn(route: ConsoleRoute, response: Response, visit: Visit
 }
 
 function sessionEnded(): GatewayError {
-  return gatewayError('forbidden', { status: 401, message: 'your session has ended; submit the form again to sign in, and your input is kept' });
+  return gatewayError('forbidden', {
+    status: 401,
+    message: 'your session has ended; submit the form again to sign in, and your input is kept',
+  });
 }
 
 /**

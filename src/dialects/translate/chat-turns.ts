@@ -87,7 +87,7 @@ function toBlocks(content: unknown, blockOf: (part: JsonObject) => JsonObject): 
 
 function textBlock(part: JsonObject): JsonObject {
   if (part.type !== 'text' || typeof part.text !== 'string')
-    return rejectUntranslatable('a message has a content part that is not supported by vendors that use the messages dialect');
+    return rejectUntranslatable('vendors that use the messages dialect only accept text in this message');
   return { type: 'text', text: part.text, ...getCacheControl(part) };
 }
 

@@ -260,7 +260,7 @@ describe('a chat request for a messages vendor', () => {
     [
       'an image in the instructions',
       { messages: [{ role: 'system', content: [png] }] },
-      'a message has a content part that is not supported by vendors that use the messages dialect',
+      'vendors that use the messages dialect only accept text in this message',
     ],
     ['log probabilities', { logprobs: true, top_logprobs: 2 }, 'logprobs: is not supported by vendors that use the messages dialect'],
     ['a token bias', { logit_bias: { 5: -100 } }, 'logit_bias: is not supported by vendors that use the messages dialect'],

@@ -285,9 +285,9 @@ describe('images and files', () => {
     [
       'an unknown part type',
       { type: 'video_url', video_url: { url: 'https://a.example' } },
-      'a message has a content part that is not supported by vendors that use the messages dialect',
+      'vendors that use the messages dialect only accept text in this message',
     ],
-    ['a part without a type', {}, 'a message has a content part that is not supported by vendors that use the messages dialect'],
+    ['a part without a type', {}, 'vendors that use the messages dialect only accept text in this message'],
   ])('rejects a message with %s', (_name, part, message) => {
     const translate = () => partOf(part);
     expect(translate).toThrow(UntranslatableError);

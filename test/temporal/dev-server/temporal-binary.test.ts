@@ -142,7 +142,9 @@ describe('the Temporal binary', () => {
   test('removes the files of an installation that fails halfway', () =>
     withMachine(async ({ path, cacheDir, find, lines }) => {
       await writeProgram(join(path, 'go'), 'echo "go: no network" >&2; exit 1');
-      await expect(find()).rejects.toThrow(/official download: the server responded with status 403; go install: go exited with 1: go: no network/);
+      await expect(find()).rejects.toThrow(
+        /official download: the server responded with status 403; go install: go exited with 1: go: no network/,
+      );
       expect(failedInstalls(lines)).toEqual([
         ['official download', 'the server responded with status 403'],
         ['go install', 'go exited with 1: go: no network'],
