@@ -44,8 +44,8 @@ export function createWaitQueue() {
     resolveWhere,
     snapshot: (): ReadonlySet<Waiter> => new Set(waiters),
     /**
-     * Denies every call in `candidates` that is still waiting and needs at least `bound`. New calls that need as much
-     * are denied for the next 100 ms without asking the database.
+     * Denies every call in `candidates` that is still waiting and needs `bound` or more. For the next 100 ms, new calls
+     * that need at least as much are denied as well, without asking the database.
      */
     deny(bound: number, candidates: ReadonlySet<Waiter>): void {
       resolveWhere((waiter) => (candidates.has(waiter) && waiter.bound >= bound ? { kind: 'denied' } : null));

@@ -8,8 +8,8 @@ import { CommandError, type Invocation } from './command.ts';
 import { readInput } from './options.ts';
 
 /**
- * Imports a price table. Adds to the service's receipt which entries weren't sent and why, and how many entries belong
- * to vendors that no provider uses.
+ * Imports a price table. Extends the service's response with the entries that we didn't send, the reasons for that, and
+ * the number of entries for vendors that no provider uses.
  */
 export async function importCatalog({ send, args: { file = '' }, options }: Invocation): Promise<JsonObject> {
   const text = await readInput(file);

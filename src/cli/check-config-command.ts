@@ -1,7 +1,7 @@
 /**
  * Implements `gateway check-config [command]`. It checks the environment and gateway.yaml just like `gateway
- * <command>`, but doesn't start anything. It doesn't use the network either, unless you pass `--online`. Then it sends
- * one or two free requests to each provider to find out if the key and the address work.
+ * <command>`, but doesn't start anything. With `--online`, it also sends one or two free requests to each provider to
+ * find out if the key and the address work. Otherwise, it doesn't use the network.
  */
 import { resolve } from 'node:path';
 import { type Config, ConfigError } from '../config/config.ts';
@@ -85,7 +85,7 @@ function summarize(config: Config, file: string | null): [string, unknown][] {
 
 const temporalModes = { off: 'off', dev: 'development server' } as const;
 
-/** Shortens a URL to its host, port and database, which leaves out the user and the password. */
+/** Returns the host, port and database of a URL, without the user and the password. */
 function nameOf(databaseUrl: string): string {
   const { host, pathname } = new URL(databaseUrl);
   return `${host}${pathname}`;

@@ -1,6 +1,6 @@
 /**
- * The commands that call a running service. Most of them are derived from the API's operations, and `special` lists
- * what's different about the rest.
+ * Defines the commands that call a running service. We derive most of them from the API's operations, and `special`
+ * overrides what has to be different.
  */
 import { Option } from 'commander';
 import type { JsonObject } from '../core/json/narrow.ts';

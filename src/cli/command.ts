@@ -4,7 +4,7 @@ import type { JsonObject } from '../core/json/narrow.ts';
 export interface CommandOutput {
   write(text: string): void;
   writeError(text: string): void;
-  /** Standard output as a stream, for output that doesn't fit into memory. Missing if the output isn't a stream. */
+  /** Standard output as a stream, for output that doesn't fit into memory. Undefined if we don't write to a stream. */
   readonly stream?: NodeJS.WritableStream;
 }
 
@@ -15,13 +15,13 @@ export interface Invocation {
   /** Fields of the query and the body, from options, arguments and `--file`. */
   readonly members: JsonObject;
   /**
-   * Sends a request to the service and fills the parameters into the path and the query. The body defaults to
+   * Fills the parameters into the path and the query, and sends the request to the service. The body defaults to
    * `members`. Throws CommandError.
    */
   send(address: string, body?: JsonObject): Promise<JsonObject>;
-  /** Sends a body of any length. Works like `send` otherwise. */
+  /** Like `send`, but the body can have any length. */
   upload(address: string, chunks: AsyncIterable<Uint8Array>): Promise<JsonObject>;
-  /** Yields a response of any length in chunks. Works like `send` otherwise. */
+  /** Like `send`, but yields the response in chunks, so it can have any length. */
   download(address: string): AsyncIterable<Uint8Array>;
   readonly warn: (text: string) => void;
   readonly output: CommandOutput;
@@ -36,7 +36,7 @@ export interface Command {
   readonly operations: readonly string[];
   /** Positional arguments that aren't path parameters. */
   readonly args?: readonly string[];
-  /** Fields of the body that get no option. */
+  /** Fields of the body that users can't set with an option. */
   readonly without?: readonly string[];
   /** Additional options, which don't set a field of the query or the body. */
   readonly options?: readonly Option[];

@@ -43,7 +43,7 @@ export function formatBatch(batch: JsonObject): string {
   return `${facts}\n${table}${errors.length === 0 ? '' : `\n${formatFacts(errors)}`}`;
 }
 
-/** Formats the response to a replay of either a single batch, or all batches of a project in some state. */
+/** Formats the response after replaying a single batch, or all batches of a project that are in a certain state. */
 export function formatReplay(batch: JsonObject): string {
   if (Array.isArray(batch.batches)) {
     const { project, state, batches } = batch;

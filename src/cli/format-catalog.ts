@@ -2,7 +2,7 @@ import { asArray, asObject, asString, type JsonObject } from '../core/json/narro
 import { formatUsd } from './format-reports.ts';
 import { type Column, createListFormatter } from './table.ts';
 
-/** The maximum number of skipped entries that are named on a line. `--json` shows all of them. */
+/** The maximum number of skipped entries that we name on a line. `--json` shows all of them. */
 const maxNamesShown = 5;
 
 const columns: readonly Column[] = [

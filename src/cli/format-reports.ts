@@ -4,7 +4,7 @@ import { type Column, createListFormatter, formatFacts, formatList, formatRecord
 
 const noAccounts = 'No accounts yet. Create the first account with: gateway sign-in-link --admin';
 
-/** Formatters for responses that are lists, by command. */
+/** The formatters of commands whose response is a list, by command name. */
 export const lists = {
   'projects list': createListFormatter('No projects yet. Create one with: gateway projects create <project>', [
     ...['project', 'name', 'may_call'],

@@ -122,7 +122,10 @@ function attributeOf({ name }: Member): string {
   return new Option(`--${optionName(name)}`).attributeName();
 }
 
-/** Replaces field names in the service's error messages by the names of the options, because users only know those. */
+/**
+ * Replaces the names of fields in the service's error messages with the names of options, because users don't know the
+ * fields.
+ */
 function nameOptions({ message, status, cause }: CommandError, members: readonly Member[]): CommandError {
   const named = message.replaceAll(/(^|; )([a-z_]+(?:\.[a-z_]+)*)((?:\.\d+)?: )/g, (all, before: string, path: string, after: string) =>
     members.some(({ name }) => name === path) ? `${before}--${optionName(path)}${after}` : all,

@@ -1,6 +1,6 @@
 /**
- * Implements `gateway memory export` and `gateway memory import`. Files can have any length, because we never have all
- * of one in memory.
+ * Implements `gateway memory export` and `gateway memory import`. We stream the files instead of loading them into
+ * memory, so they can have any length.
  */
 import { open, rename, rm } from 'node:fs/promises';
 import { Readable } from 'node:stream';
@@ -13,8 +13,8 @@ import { formatTable } from './table.ts';
 const team = '/provision/teams/{project}';
 
 /**
- * The file has a temporary name until the export is complete. That way, nobody takes a truncated file for a complete
- * one. Only its owner can read it.
+ * Writes the export to a temporary file and renames it at the end, so that nobody mistakes a truncated file for a
+ * complete one. Only the owner can read the file.
  */
 export async function exportMemory({ download, options, output, warn }: Invocation): Promise<JsonObject> {
   const file = typeof options.output === 'string' ? options.output : null;

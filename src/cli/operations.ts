@@ -26,7 +26,7 @@ export interface Operation {
 
 export const apiOperations: Readonly<Record<string, Operation>> = operations;
 
-/** Names for commands where the one derived from method and path isn't good enough. */
+/** Overrides the names that we derive from method and path, for commands where they aren't good enough. */
 const renamed: Readonly<Record<string, string>> = {
   'applications delete': 'applications reset',
   'audit list': 'audit',
@@ -50,7 +50,8 @@ const renamed: Readonly<Record<string, string>> = {
 const verbs: Readonly<Record<string, string>> = { post: 'create', put: 'set', patch: 'set', delete: 'delete' };
 
 /**
- * Returns the operations of each command, e.g. `get /provision/teams`, the ones with the most path parameters first.
+ * Groups the API's operations, e.g. `get /provision/teams`, by command. Operations with the most path parameters come
+ * first.
  */
 export function operationsByCommand(): ReadonlyMap<string, readonly string[]> {
   const byCommand = Map.groupBy(Object.keys(apiOperations), commandName);

@@ -36,8 +36,8 @@ const names: Readonly<Record<string, string>> = {
 };
 
 /**
- * What users type to set an option to null, or to an empty list if the field can't be null. Options that aren't listed
- * here have the same word as all options of their kind (`nullWords`).
+ * The word that users type to set an option to null, or to an empty list if the field can't be null. Options that
+ * aren't listed here use the word for their type in `nullWords`.
  */
 const words: Readonly<Record<string, string>> = {
   'delete-after-days': 'never',
@@ -136,7 +136,7 @@ function wordFor({ name, kind, nullable }: Member): string | undefined {
   return words[optionName(name)] ?? (nullable ? nullWords[kind] : undefined);
 }
 
-/** Reads a text from a file. If the name is `-`, reads standard input. */
+/** Reads a text file, or standard input if the name is `-`. */
 export async function readInput(file: string): Promise<string> {
   return readFile(file === '-' ? '/dev/stdin' : file, 'utf8').catch((cause: unknown) => {
     throw new CommandError(`cannot read ${file}: ${errorMessage(cause)}`, null, cause);

@@ -44,14 +44,14 @@ export async function connectService(variables: Environment, url: string | undef
       const content = body === undefined ? {} : { body: JSON.stringify(body), contentType: 'application/json' };
       return readResponse(target, await request(target, path, { method, signal: AbortSignal.timeout(timeoutMs), ...content }));
     },
-    /** Sends a body of any length. Works like `send` otherwise, but has no timeout. */
+    /** Like `send`, but the body can have any length, and there's no timeout. */
     async upload(path: string, chunks: AsyncIterable<Uint8Array>): Promise<JsonObject> {
       const content = { body: ReadableStream.from(chunks), contentType: 'application/x-ndjson' };
       return readResponse(target, await request(target, path, { method: 'POST', ...content }));
     },
     /**
-     * Yields a response of any length in chunks. Throws the same errors as `send`, and may still do so in the middle of
-     * the response.
+     * Yields the response in chunks, so it can have any length. Throws the same errors as `send`, even after it has
+     * yielded a part of the response.
      */
     async *download(path: string): AsyncGenerator<Uint8Array, void> {
       const response = await request(target, path, { method: 'GET' });

@@ -34,7 +34,7 @@ export function formatList(empty: string, columns: readonly Column[] | null, res
   );
 }
 
-/** The text for a list without rows, which may be a different one if the user has filtered the list. */
+/** The text to show if a list has no rows. It can be a different text if the user has filtered the list. */
 type Empty = string | { readonly all: string; readonly filtered: string };
 
 /** Returns a function that formats the list in a response with these columns. */

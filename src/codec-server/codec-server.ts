@@ -54,7 +54,7 @@ export async function createCodecServer(options: CodecServerOptions) {
   const boundPort = (server.address() as AddressInfo).port;
   ownOrigins = publicUrl === null ? loopbackOrigins(uiOrigins, boundPort) : [publicUrl];
   return {
-    /** The public URL, which people enter in the settings of Temporal's UI and where they sign in. */
+    /** The public URL. People enter it in the settings of Temporal's UI, and open it in their browser to sign in. */
     url: ownOrigins[0] ?? '',
     port: boundPort,
     close: () =>
@@ -86,8 +86,8 @@ export async function createCodecServer(options: CodecServerOptions) {
 
   function sendHome({ headers }: IncomingMessage, response: ServerResponse): void {
     const origin = ownOriginOf(headers.host);
-    // A cookie for `localhost` isn't sent to 127.0.0.1 or vice versa. People have to sign in under the host name that
-    // the Temporal UI has, so we redirect them there.
+    // Browsers don't send a cookie for `localhost` to 127.0.0.1 or vice versa. So before people sign in, we redirect
+    // them to the host name that they use for the Temporal UI.
     if (publicUrl === null && new URL(origin).host !== headers.host) {
       redirect(response, `${origin}/`);
       return;

@@ -24,7 +24,9 @@ import type { AddError, Path } from './yaml-file.ts';
 export interface CatalogOptions {
   readonly source: RowSource;
   readonly addError: AddError;
-  /** Returns a number at this path exactly as it's written in the file, or null if the row doesn't come from a file. */
+  /**
+   * Returns the number at this path exactly as it's written in the file, or null if the row doesn't come from a file.
+   */
   readonly getSourceText: (path: Path) => string | null;
   readonly findProvider: FindProvider;
 }
@@ -131,8 +133,7 @@ function buildRow(id: string, row: ModelValues, { addError, source, getSourceTex
     contextWindow: row.context_window ?? starter?.context_window ?? null,
     firstContentTimeoutMs: row.first_content_timeout_ms ?? null,
     imageTokens: row.image_tokens ?? (kind === 'chat' ? findImageTokens(model) : null),
-    // Factors are stored in millionths. `amounts` returns nano-dollars, which have three more decimals, so divide by a
-    // thousand.
+    // Factors are stored in millionths, but `amounts` returns billionths (nano-dollars), so divide by a thousand.
     tierMillionths: Object.fromEntries(Object.entries(tiers).map(([tier, factor]) => [tier, factor / 1_000n])),
     perToolUseNanos: amounts('per_tool_use', { ...toolPrices, ...starter?.per_tool_use, ...row.per_tool_use }),
     traits: toTraits({ ...starter, ...row }),

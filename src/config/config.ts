@@ -22,7 +22,7 @@ export interface ProviderConfig extends MediaFormat {
   readonly apiKey: string | null;
   readonly dialect: ProviderDialect;
   readonly serves: readonly Route[];
-  /** Null for the local embedder. It counts as having every tag, because no data leaves the machine. */
+  /** Null for the local embedder, which we treat as if it had every tag, because no data leaves the machine. */
   readonly tags: readonly string[] | null;
   /**
    * Whether the provider has the responses route. `unknown` if neither its row nor the vendor's description says so.
@@ -41,7 +41,7 @@ export interface ProviderConfig extends MediaFormat {
   readonly idleTimeoutMs: number;
   /** How long to wait for the first content of a response. Null for no limit. */
   readonly firstContentTimeoutMs: number | null;
-  /** Other hosts than the provider's own from which generated files can be downloaded. */
+  /** Hosts other than the provider's own that we may download generated files from. */
   readonly assetHosts: readonly string[];
   /** The keys, deployments or regions that share the provider's calls. Empty if the provider has no pool. */
   readonly members: readonly MemberConfig[];
@@ -78,7 +78,7 @@ export interface CatalogRow extends ModelProperties, UnitPrices {
   readonly perSearchNanos: bigint | null;
 }
 
-/** A model that is tried before a tier's own models, but only in a share of the tier's conversations. */
+/** A model that we try before a tier's own models, but only for a share of the tier's conversations. */
 export interface Canary {
   readonly model: string;
   /** A fraction between 0 and 1. */
@@ -108,7 +108,7 @@ export interface Config {
   readonly providers: Readonly<Record<string, ProviderConfig>>;
   readonly models: Readonly<Record<string, CatalogRow>>;
   readonly tiers: Tiers;
-  /** The canaries of `tiers`, by tier name. */
+  /** Maps the names of tiers in `tiers` to their canaries. */
   readonly canaries: Readonly<Record<string, Canary>>;
   readonly imageTiers: Tiers;
   readonly speechTiers: Tiers;
@@ -146,8 +146,8 @@ export interface Config {
    */
   readonly demo: boolean;
   /**
-   * Settings that are valid but probably a mistake. Each is a line that begins with the place where the setting comes
-   * from.
+   * Warnings about settings that are valid but probably a mistake. Each warning is a single line, and starts by saying
+   * where the setting comes from.
    */
   readonly warnings: readonly string[];
 }

@@ -38,8 +38,8 @@ export function convertTable({ text, name, providers, as }: TableInput): Convert
 }
 
 /**
- * Finds out which vendors in the table belong to each provider. A mapping in `as` decides, then the vendor's
- * description. Without either, the provider's own name is looked up.
+ * Finds out which vendors in the table belong to each provider. A mapping in `as` takes precedence over the vendor's
+ * description. If there's neither, we look up the provider's own name.
  */
 function tableProviders(providers: readonly unknown[], as: readonly string[]): TableProvider[] {
   const mappings = as.map(parseVendorMapping);

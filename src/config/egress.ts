@@ -1,4 +1,4 @@
-/** Decides how we connect to a provider, i.e. through which proxy, and which certificate authorities we trust. */
+/** Decides which proxy we use to connect to a provider, and which certificate authorities we trust. */
 import { createHash, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { BlockList, isIP } from 'node:net';

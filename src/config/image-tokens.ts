@@ -19,7 +19,7 @@ const families: readonly (readonly [name: RegExp, tokens: number])[] = [
   // From Opus 4.7 on, images can have up to 2,576 pixels on the longer side.
   [/claude-opus-4[.-][7-9]|claude-(?:[a-z]+-)?[5-9]/, 4_784],
   [/claude/, 1_600],
-  // This is for `media_resolution: ultra_high`, with which images cost the most.
+  // This is for `media_resolution: ultra_high`, the setting that makes images most expensive.
   [/gemini-[3-9]/, 2_240],
   // An image is split into up to sixteen tiles of 768 pixels, which cost 258 tokens each.
   [/gemini/, 4_128],

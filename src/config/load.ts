@@ -77,8 +77,8 @@ export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, 
     );
   }
   const adminTokens = settings.adminTokens.length > 0 ? settings.adminTokens : splitTokens(values.admin_token ?? '');
-  // Processes that share a database need the same token. If none is configured, each process would create its own and
-  // reject those of the others.
+  // Processes that share a database need the same token. If none is configured, each process would create its own token
+  // and reject the tokens of the other processes.
   const isTokenNamed = hasBadFile('GATEWAY_ADMIN_TOKEN') || 'admin_token' in sections;
   const sharesDatabase = command === 'serve' || (command === 'start' && settings.server.databaseUrl !== null);
   if (sharesDatabase && isReadable && adminTokens.length === 0 && !isTokenNamed) {
@@ -205,7 +205,7 @@ function parseValues(file: YamlFile, addError: AddError): FileValues {
   return rest.success ? rest.data : {};
 }
 
-/** Removes the rows that `paths` lead to. A path starts with the section and the row. */
+/** Removes the rows that contain `paths`. The first two elements of a path are the section and the row. */
 function omitRows(values: Readonly<Record<string, unknown>>, paths: readonly Path[]): Record<string, unknown> {
   const omitted = new Map<string, Set<string>>();
   for (const [section, row] of paths) {
@@ -228,7 +228,7 @@ interface Origin extends Omit<CatalogOptions, 'findProvider'> {
   readonly findProxy: FindProxy;
 }
 
-/** The origin of values that are built into the gateway. We ignore errors in them, because a test would find them. */
+/** The origin of values that are built into the gateway. It ignores errors, because our tests would find them. */
 const builtInOrigin: Origin = { source: 'starter', getSourceText: () => null, addError: () => undefined, findProxy: noProxy };
 
 function buildSections(values: FileValues, origin: Origin): CatalogSections {

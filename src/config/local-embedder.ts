@@ -21,8 +21,8 @@ interface UseFacts {
 }
 
 /**
- * Returns the local models that the gateway has to run. These are the ones in tiers. If no tier names one, the default
- * model may still be needed, for example because there are no other embeddings.
+ * Returns the local models that the gateway has to run. These are the ones that tiers refer to. If no tier refers to a
+ * local model that we know, we may still need the default model, e.g. because there are no other embeddings.
  */
 export function findUsedLocalModels(mode: 'auto' | 'on' | 'off', { tiers, providerNames }: UseFacts): readonly LocalModel[] {
   if (mode === 'off' || providerNames.has(localProvider)) return [];

@@ -221,9 +221,10 @@ function toLongInputPrices(fields: JsonObject, base: TokenAmounts): JsonObject |
 }
 
 /**
- * Returns by how much each service tier multiplies the price. The table has separate prices for `priority` and `flex`,
- * so we divide these by the normal prices, and use the larger quotient if input and output differ. For `fast` (fast mode)
- * and `us` (a region) of vendors with the messages dialect, the table contains the factors themselves.
+ * Returns the factor by which each service tier multiplies the price. For `priority` and `flex`, the table contains
+ * prices, so we divide them by the normal prices. If this gives different factors for input and output, we use the
+ * larger one. For vendors with the messages dialect, the table also contains factors for `fast` (fast mode) and `us` (a
+ * region), which we use as they are.
  */
 function toServiceTiers(fields: JsonObject, base: TokenAmounts): JsonObject | undefined {
   const priced = ['priority', 'flex'].map((tier) => {

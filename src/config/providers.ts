@@ -84,8 +84,8 @@ function buildProvider(name: string, row: ProviderValues, { addError, findProxy 
   const vendor = findVendor(row, addError);
   const dialect = row.dialect ?? vendor?.dialect ?? 'chat';
   if (row.dialect === undefined && vendor === null) addError(['dialect'], 'is required, because this is not a known vendor');
-  // A vendor may have another dialect at a different address. If the row selects that one, the vendor's description
-  // doesn't apply.
+  // A vendor's description only applies to one dialect. The vendor may have another dialect at a different address,
+  // which the row can select.
   const description = vendor?.dialect === dialect ? vendor : null;
   const baseUrl = parseBaseUrl(row, vendor, addError);
   const media = buildMediaFormat(row, description, findVendorByAddress(baseUrl) !== null);
@@ -164,8 +164,8 @@ function buildRequestFormat(row: ProviderValues, vendor: VendorDescription | nul
 }
 
 /**
- * Some vendors refer to another host for the result. That host receives the provider's key, so this is only allowed if
- * the address is the vendor's own.
+ * Some vendors send us to another host to fetch an image, and that host receives the provider's key. We only do this if
+ * the provider's address is the vendor's own.
  */
 function buildMediaFormat(row: ProviderValues, vendor: VendorDescription | null, isOwnHost: boolean): MediaFormat {
   const { imageJobsOrigin, ...media } = vendor?.media ?? {};

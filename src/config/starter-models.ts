@@ -15,8 +15,8 @@ import type { ModelValues } from './file-schema.ts';
 import { findVendorByName } from './vendors/known-vendors.ts';
 
 /**
- * Returns the starter catalog's row for a vendor's model, if there is one. If the model was made by another vendor,
- * it's the row of that vendor, so its prices don't apply.
+ * Returns the starter catalog's row for a vendor's model, if there is one. If another vendor made the model, we return
+ * the row of that vendor, so the prices don't apply.
  */
 export function findStarterRow(vendorName: string | null, model: string): ModelValues | null {
   const vendor = vendorName === null ? null : findVendorByName(vendorName);

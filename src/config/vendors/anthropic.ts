@@ -2,8 +2,8 @@
 import type { Models, VendorDescription } from './vendor-description.ts';
 
 /**
- * Models from 4.6 on support adaptive thinking. From 4.7 on, they no longer accept a thinking budget, whereas the 4.5
- * models accept nothing else.
+ * Models from 4.6 on support adaptive thinking. The 4.5 models need a thinking budget instead, which models from 4.7 on
+ * no longer accept.
  */
 const adaptive = { supports_schema: true, thinking: 'adaptive' } as const;
 const budgeted = { supports_schema: true, thinking: 'budget' } as const;
@@ -29,8 +29,8 @@ const haiku55 = {
 const haiku45 = { input: '1', cached_input: '0.10', cache_write: '1.25', cache_write_1h: '2', output: '5', ...small };
 
 /**
- * Anthropic charges by container hour for code execution. Responses don't contain the hours, so we list it as free. For
- * `web_fetch` and `tool_search`, Anthropic only charges the tokens.
+ * Anthropic charges for code execution by the hour, but responses don't say how long a container ran, so we list it as
+ * free. For `web_fetch` and `tool_search`, Anthropic only charges for the tokens.
  */
 const toolPrices = { web_search: '0.01', web_fetch: '0', code_execution: '0', tool_search: '0' };
 

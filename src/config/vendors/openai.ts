@@ -26,16 +26,19 @@ const small = {
 const reasoning = { max_input_tokens: 200_000, max_output_tokens: 100_000, service_tiers: { priority: '1.75', flex: '0.5' } };
 
 /**
- * OpenAI charges once per session for a code interpreter container. Generated images are charged by the tokens of an
- * image model, so we use the price of the largest image in high quality.
+ * OpenAI charges for a code interpreter container once per session. For a generated image, it charges for the tokens of
+ * an image model, so we use the price of the largest image in high quality.
  */
 const toolPrices = {
   ...{ web_search: '0.01', web_search_preview: '0.01', file_search: '0.0025', code_interpreter: '0.03', image_generation: '0.25' },
-  // OpenAI charges the tokens of these tools, but not their use.
+  // OpenAI only charges for the tokens that these tools use.
   ...{ mcp: '0', tool_search: '0' },
 };
 
-/** Image models output image tokens. If you edit an image, it's also part of the input, as image tokens. */
+/**
+ * The output of image models consists of image tokens. If a caller edits an image, that image counts as input, also in
+ * image tokens.
+ */
 const image = {
   ...{ kind: 'images', input: '5', image_input: '8', cached_input: '1.25', output: '30' },
   takes: ['quality', 'background', 'output_format', 'output_compression', 'moderation', 'safety_identifier', 'user'],

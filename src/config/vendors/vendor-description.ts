@@ -61,8 +61,8 @@ export interface VendorDescription {
    */
   readonly models?: Readonly<Record<string, ModelValues>>;
   /**
-   * For vendors that run another vendor's models at their own prices, returns the row of the original model. We only
-   * use its traits and limits.
+   * For vendors that run another vendor's models at their own prices. Returns the row of the original model, from which
+   * we only use the traits and limits.
    */
   readonly findModel?: (name: string) => ModelValues | undefined;
   /** The price in USD for each use of a tool that the vendor runs. Applies to all of the vendor's chat models. */

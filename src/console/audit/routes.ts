@@ -56,9 +56,9 @@ async function showAudit(deps: AuditRoutesDeps, context: ConsoleContext, project
     projectId === null ? [] : deps.people.members.list(projectId),
   ]);
   const { shown, next } = cutPage(entries, pageSize, ({ id }) => String(id));
-  // The audit log also contains failed attempts to change a person, and for those anybody can use any id. If we showed
-  // the person's name, members could find out whose id it is. So if an attempt failed, only admins see names of people
-  // outside the project.
+  // The audit log also contains failed attempts to change a person, which anybody can make with any id. If we showed
+  // the person's name, members could find out whose id it is. So for failed attempts, only admins see the names of
+  // people outside the project.
   const { isAdmin } = context.session.person;
   const isKnown = (id: string): boolean => isAdmin || members.some(({ personId }) => personId === id);
   const ids = shown.flatMap((entry) => (entry.outcome === 'ok' ? peopleOf(entry) : peopleOf(entry).filter(isKnown)));

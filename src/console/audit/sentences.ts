@@ -98,7 +98,7 @@ export function memoryKey(projectId: string | null, id: string): string {
 
 const batch: About = ({ project, target, detail }) => {
   const id = textOf(detail.batch) ?? textOf(target);
-  // Entries of deployment routes have no project id, but they contain the slug.
+  // Entries of deployment routes contain the project's slug instead of its id.
   const slug = project ?? textOf(detail.project);
   return id === null ? 'a learning batch' : linkTo(slug, `/batches/${id}`, 'a learning batch');
 };

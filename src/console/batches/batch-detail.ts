@@ -81,8 +81,8 @@ function groupSection(context: ConsoleContext, { groups, errorMessage }: BatchWi
         label: 'Result',
         value: (group) => {
           if (group.errorMessage === null || group.state === 'done') return resultOf(group);
-          // If this is the error of the whole batch, the notice at the top already shows its message, so only show the
-          // code.
+          // If the whole batch failed with this error, the notice at the top already shows the message, so only show
+          // the code here.
           return group.errorMessage === errorMessage ? html`<code>${group.error}</code>` : sentence(group.errorMessage);
         },
         grow: true,

@@ -11,8 +11,8 @@ import type { ConsoleContext } from '../frame/route.ts';
 import { shorten } from '../frame/values.ts';
 
 /**
- * The terms that the response seems to have taken from each memory, by memory id. Terms that also occur in the prompt
- * don't count.
+ * The terms that the response seems to have taken from each memory, by memory id. This doesn't include terms that also
+ * occur in the prompt.
  */
 type Mentions = ReadonlyMap<string, readonly string[]>;
 

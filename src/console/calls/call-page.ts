@@ -1,6 +1,6 @@
 /**
- * The page of a call: how it ended and what the vendors said, its text on demand, and then its attempts, plan, cost,
- * ceilings and memory.
+ * The page of a call. It starts with the outcome and what the vendors said, and shows the text on demand. After that
+ * come the call's attempts, plan, cost, ceilings and memory.
  */
 
 import { formatCounterKey } from '../../ceilings/counters.ts';

@@ -1,6 +1,6 @@
 /**
- * The page of a conversation, with tabs for its messages, the text that memory read, the memories learned and the
- * calls.
+ * The page of a conversation. It has tabs for the messages, the text that memory read, what memory learned from it, and
+ * the calls.
  */
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';

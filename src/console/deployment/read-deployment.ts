@@ -1,6 +1,6 @@
 /**
- * Reads the figures of the deployment overview for a period and the one before. Apart from ceilings of the listed keys,
- * the number of queries doesn't depend on the number of projects.
+ * Reads the figures of the deployment overview, for the selected period and the previous one. Except for the ceilings,
+ * which we read for each key in the list, the number of queries doesn't depend on the number of projects.
  */
 import type { ReadCounters } from '../../ceilings/counter-usage.ts';
 import { memoryApplication, playgroundApplication } from '../../core/call.ts';
@@ -30,7 +30,6 @@ export interface DeploymentDeps {
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
 }
 
-/** The projects to read figures for, and the period. */
 interface DeploymentView extends Pick<ConsoleContext, 'zone' | 'now' | 'signal'> {
   readonly projects: readonly Project[];
   readonly range: Range;
@@ -146,14 +145,14 @@ export async function readModels(
 
 export interface ProviderFigures {
   readonly name: string;
-  /** Null if counting the attempts would take too many call rows. */
+  /** Null if we'd have to read too many call rows to count the attempts. */
   readonly attempts: Compared | null;
   readonly health: ProviderHealth;
 }
 
 /**
- * Reads the attempts and the health of each provider. The attempts are null if counting them would take too many call
- * rows. With `isComplete`, we read all of the rows no matter how many there are.
+ * Reads the attempts and the health of each provider. The attempts are null if we'd have to read too many call rows to
+ * count them. With `isComplete`, we read the rows no matter how many there are.
  */
 export async function readProviders(
   { analytics, readHealth, providerNames }: DeploymentDeps,
@@ -161,8 +160,8 @@ export async function readProviders(
   isComplete: boolean,
 ): Promise<{ readonly rows: readonly ProviderFigures[]; readonly tooMany: TooManyCalls | null }> {
   const request = { projectIds: idsOf(projects), maxRows: isComplete ? allRows : maxPageRows, signal };
-  // Catch TooManyCalls for each period. If it rejected the Promise.all instead, the other query would keep running, and
-  // we'd never see its error.
+  // Catch TooManyCalls separately for each period. Otherwise Promise.all would reject while the other query is still
+  // running, and we'd never see the error of that query.
   const read = ({ from, to }: Period) => orTooMany(analytics.deployment.providers({ ...request, from, to }));
   const [current, previous, healthOf] = await Promise.all([read(range), read(range.previous), readHealth(now)]);
   const tooMany = [current, previous].find((result) => result instanceof TooManyCalls) ?? null;
@@ -192,7 +191,7 @@ export async function readOwnCalls(
   return own ?? noDeploymentFigures;
 }
 
-/** A bar of the chart shows at least an hour. */
+/** Returns the time unit for the bars of the chart, which is never shorter than an hour. */
 export function chartUnit(range: Range) {
   const unit = unitFor(range);
   return unit === 'minute' ? 'hour' : unit;

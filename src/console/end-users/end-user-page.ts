@@ -38,7 +38,7 @@ import { shorten } from '../frame/values.ts';
 
 export interface KnownEndUser {
   readonly subject: string;
-  /** True if we store anything about the end user apart from calls, even if the page shows nothing of it. */
+  /** True if we store anything about the end user other than calls, even if this page doesn't show it. */
   readonly isStored: boolean;
   readonly calls: SubjectCalls;
   readonly counts: SubjectCounts;

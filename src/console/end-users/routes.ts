@@ -50,7 +50,10 @@ function notFound(message: string): Error {
   return gatewayError('not_found', { message });
 }
 
-/** Queries run one after the other, so that calls still get a connection if many people have such a page open. */
+/**
+ * Runs the queries one after the other, so that calls still get a database connection if many people have such a page
+ * open.
+ */
 async function read({ queries, analytics }: EndUserDeps, projectId: string, subject: string): Promise<KnownEndUser> {
   const filter = { source: null, subject, state: null };
   return {

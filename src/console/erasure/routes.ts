@@ -141,7 +141,10 @@ function validSubject(fields: URLSearchParams): string | null {
   return parsed.success ? parsed.data : null;
 }
 
-/** Checks the typed subject. Spaces around it are ignored, unless they're part of the subject. */
+/**
+ * Checks whether the person has typed the subject. We ignore spaces before and after it, unless the subject itself
+ * begins or ends with spaces.
+ */
 function isConfirmed(fields: URLSearchParams, subject: string): boolean {
   const typed = fields.get('confirmation') ?? '';
   return typed === subject || typed.trim() === subject;

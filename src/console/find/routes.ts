@@ -139,8 +139,8 @@ function refusedHit(context: ConsoleContext, refused: FoundCalls['refused']): re
 }
 
 /**
- * Lists the end users whose id begins with the text. If the text is the complete id of an end user, or its hash, this
- * end user comes first, even if we only know them from calls.
+ * Lists the end users whose id begins with the text. If the text is the complete id or the hash of an end user, we list
+ * this end user first, even if we only know them from calls.
  */
 function endUserHits(context: ConsoleContext, text: string, { subjects, stoppedAt }: SubjectList, calledAt: Date | null): readonly Hit[] {
   const toHit = (subject: string): Hit => ({ label: subject, href: endUserPath(context, subject) });

@@ -30,7 +30,7 @@ interface Series {
 }
 
 export interface ChartOptions {
-  /** Only screen readers get it, because charts are in a section with a visible title. */
+  /** The title is for screen readers only, because each chart is in a section that already has a visible title. */
   readonly title: string;
   readonly zone: string;
   readonly unit: CalendarUnit;

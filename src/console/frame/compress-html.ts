@@ -1,4 +1,4 @@
-/** Compresses pages, which shrink to a fifth because they consist mostly of repeated markup. */
+/** Compresses pages. They consist mostly of repeated markup, so this reduces them to a fifth of their size. */
 import { randomBytes, randomInt } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';

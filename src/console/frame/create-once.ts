@@ -1,4 +1,7 @@
-/** Remembers what `create` returns for each key, e.g. `Intl` formats, which take much longer to create than to use. */
+/**
+ * Calls `create` once for each key and remembers the result. We use this e.g. for `Intl` formats, because creating one
+ * takes much longer than using it.
+ */
 export function createOnce<Key, Value extends object>(create: (key: Key) => Value): (key: Key) => Value {
   const created = new Map<Key, Value>();
   return (key) => {

@@ -5,7 +5,7 @@ import { sentence } from './values.ts';
 export interface FieldErrors {
   /** Returns the errors of a field and its members as sentences. Undefined if there are none. */
   of(name: string): string | undefined;
-  /** Like `of`, but only returns errors of this exact path, without those of its members. */
+  /** Like `of`, but only returns errors for exactly this path and not for its members. */
   at(path: string): string | undefined;
 }
 

@@ -4,7 +4,7 @@ import { type Html, html } from './html.ts';
 export interface Stat {
   readonly label: string;
   readonly value: Html | string;
-  /** The page that lists what was counted, e.g. calls. */
+  /** Links to the list of what was counted, e.g. to the list of calls. */
   readonly href?: string;
   readonly hint?: Html | string;
   /**

@@ -176,7 +176,7 @@ export function checkboxField(options: FieldBase & { readonly checked?: boolean;
 <label for="${id}">${label}</label>${notes(name, hint, error)}</div>`;
 }
 
-/** `name` is the name of the fields if they all have the same, e.g. because they're checkboxes for a list. */
+/** If all of the fields have the same name, e.g. because they're the checkboxes of a list, pass it as `name`. */
 export function fieldset(legend: string, fields: readonly Html[], hint?: Html | string, name?: string): Html {
   return html`<fieldset><legend${name === undefined ? '' : html` data-field="${name}"`}>${legend}</legend>${hint === undefined ? '' : html`<p class="hint">${hint}</p>`}${fields}</fieldset>`;
 }

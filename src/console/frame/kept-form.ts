@@ -1,7 +1,7 @@
 /**
- * Keeps the input of a form if the session has ended before it was submitted. People see their input on a page of its
- * own, sign in in another tab, and send the form again from the first one. This also works with identity providers, and
- * nothing is stored for visitors without a session.
+ * Keeps the input of a form if the session ended before somebody submitted it. We show people a page with their input.
+ * They sign in in another tab, go back to this page and send the form again. This also works with identity providers,
+ * and we don't have to store anything for visitors without a session.
  */
 import { definitions } from './figures.ts';
 import { csrfField } from './form.ts';
@@ -15,7 +15,7 @@ import type { Visit } from './visit.ts';
  * larger, and people can simply choose their file again.
  */
 export const maxKeptBytes = 256 * 1024;
-/** After signing in in a new tab, this page sends people back to the tab with their form. */
+/** People see this page after they've signed in in another tab. It tells them to go back to the tab with their form. */
 export const signedInPath = '/signed-in';
 
 /** Hidden fields that we leave out when we show people their input, because the values mean nothing to them. */

@@ -77,8 +77,8 @@ export interface Navigation {
  * (`rows`), because another project may have many more.
  */
 function isOfProject([name, value]: readonly [string, string]): boolean {
-  // Don't drop all parameters with a UUID, because end users and tasks have the same ids in other projects. `from` only
-  // belongs to the project if it's a UUID. Otherwise it's the start of a period.
+  // A UUID doesn't always belong to the project, because end users and tasks have the same ids in other projects.
+  // `from` is either the UUID of a call or the start of a period.
   return name === pageParameter || name === 'rows' || name === 'key' || name === 'not_key' || (name === 'from' && isUuid(value));
 }
 

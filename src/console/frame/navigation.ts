@@ -40,7 +40,7 @@ export function filterForm(
   }</div></form>`;
 }
 
-/** Renders a select for a filter form. `labels` are by value, and there is always an empty choice. */
+/** Renders a select for a filter form. `labels` maps values to their labels. We always add an empty choice. */
 export function filterSelect({ url }: View, name: string, label: string, labels: Readonly<Record<string, string>>): Html {
   return selectField({ name, label, value: url.searchParams.get(name), options: [anyOption, ...toOptions(labels)] });
 }

@@ -1,6 +1,7 @@
 /**
- * Excludes the gateway's own calls from the figures, and shows their cost in a line of its own. If no precomputed totals
- * can tell them apart, we have to read call rows, and if there are too many rows, the figures include these calls.
+ * Excludes the gateway's own calls from the figures, and shows their cost on a separate line. If none of the
+ * precomputed totals can tell them apart, we have to read call rows. If there are too many rows, we include the
+ * gateway's own calls in the figures.
  */
 import { memoryApplication } from '../../core/call.ts';
 import type { Analytics } from '../../usage/analytics/analytics.ts';
@@ -37,8 +38,8 @@ export async function readFigures(analytics: FigureReader, request: FiguresReque
 }
 
 /**
- * Reads the figures of the gateway's own calls that the filter hides. Returns null if it hides none, or if we'd have to
- * read too many call rows.
+ * Reads the figures of the gateway's own calls that the filter hides. Returns null if the filter doesn't hide them, or
+ * if we'd have to read too many call rows.
  */
 export async function readOwnFigures(analytics: FigureReader, request: FiguresRequest): Promise<Figures | null> {
   const { filter = {}, unit: _unit, group: _group, costly: _costly, ...selection } = request;

@@ -19,7 +19,7 @@ export interface Frame {
   readonly nav: readonly NavGroup[];
   /** The project that the page belongs to, or else the one that the person visited last. */
   readonly project: { readonly slug: string; readonly name: string } | null;
-  /** What the project switcher offers. Each `href` is the same page in another project. */
+  /** The projects in the project switcher. Each `href` leads to the same page in that project. */
   readonly projects: readonly { readonly slug: string; readonly name: string; readonly href: string }[];
   readonly notice: { readonly text: Html | string; readonly tone: 'good' | 'bad'; readonly undo?: Undo } | null;
 }

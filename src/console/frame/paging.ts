@@ -20,8 +20,8 @@ export function parsePageId({ url }: Pick<ConsoleContext, 'url'>): string | null
 }
 
 /**
- * Cuts rows to the size of a page. Pass up to `size + 1` rows, because an additional row shows that there's another
- * page. Returns the rows to show and the key of the next page for `pager`, which is null on the last page.
+ * Cuts rows to the size of a page. Pass up to `size + 1` rows, so that we know whether there's another page. Returns
+ * the rows to show and the key of the next page for `pager`. The key is null on the last page.
  */
 export function cutPage<Row>(
   rows: readonly Row[],

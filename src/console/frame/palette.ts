@@ -2,7 +2,7 @@
 import { defineAsset } from './assets.ts';
 import { type Html, html } from './html.ts';
 
-/** Paths relative to the project. The command palette requests `findResultsPath`. */
+/** These paths are relative to the project. The command palette sends its requests to `findResultsPath`. */
 export const findPath = '/find';
 export const findResultsPath = `${findPath}/results`;
 

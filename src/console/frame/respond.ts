@@ -52,7 +52,8 @@ export function createResponder({ navigation, projectsOf, logger }: ResponderDep
     const nav = navigation.groupsFor({ path: url.pathname, slug: project?.slug ?? null, role, isAdmin: session.person.isAdmin });
     const prefix = `/console/p/${visited?.project.slug}`;
     const page = visited !== null && url.pathname.startsWith(`${prefix}/`) ? url.pathname.slice(prefix.length) : null;
-    // The query in the URL of a POST doesn't describe the page, so don't add it to the links to other projects.
+    // The query of a POST has nothing to do with the page that people see, so don't add it to the links to other
+    // projects.
     const query = request.method === 'GET' ? url.searchParams : new URLSearchParams();
     const pages: Readonly<Record<Role, string>> = {
       member: navigation.samePage(page, query, 'member'),

@@ -1,7 +1,7 @@
 /**
  * Lets several people edit settings at the same time. The form contains the settings as they were when it was opened.
- * Only changed members are written, and only if nobody else has changed them since. Otherwise the form shows the
- * differences and keeps the editor's input.
+ * We only save the settings that the editor has changed, and only if nobody else has changed them since. Otherwise we
+ * show the form again with the differences and the editor's input.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { gatewayError } from '../../core/errors.ts';
@@ -47,9 +47,9 @@ export function auditOf({ change, read }: SettingsEdit): Settings {
 }
 
 /**
- * Prepares a settings form. `sent` is the rejected input if the form is shown again. Returns the settings with which
- * the next submission has to be compared (`read`), and a notice about settings that somebody else has changed since the
- * form was opened. Because the editor sees this notice, the next submission may overwrite these changes.
+ * Prepares a settings form. `sent` is the rejected input if we show the form again. In that case, the notice lists what
+ * somebody else has changed since the form was opened, and the next submission may overwrite these changes, because the
+ * editor has now seen them. `read` contains the settings to compare the next submission with.
  */
 export function rebaseSettings(
   sent: URLSearchParams | undefined,

@@ -18,8 +18,8 @@ export interface Visit {
   readonly cookies: Readonly<Record<string, string>>;
   readonly session: Session | null;
   /**
-   * Secrets from the cookies of the session and of forms, in this order, or a new one if there are no such cookies. We
-   * sign forms and notices with the first one, but accept signatures that were made with any of them.
+   * The secrets from the cookies of the session and of forms, in this order. If there are no such cookies, this is a
+   * new secret. We sign forms and notices with the first secret, and accept signatures that were made with any of them.
    */
   readonly secrets: readonly [string, ...string[]];
   /** A cookie with a new secret for CSRF tokens. Null if the visitor already has a secret in a cookie. */

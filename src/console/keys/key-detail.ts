@@ -25,7 +25,7 @@ import { newKeyField } from './key-form.ts';
 import { lastErrorLink, prefixOf, spendLink, stateBadge, stateOf, type UsedKey } from './key-list.ts';
 
 interface KeyPageOptions {
-  /** The policy in gateway.yaml. Applies if neither the key nor the project has a policy of its own. */
+  /** The policy in gateway.yaml, which applies if neither the key nor the project has one. */
   readonly onBudgetStoreDown: StoreDownPolicy;
   readonly modelStates: ReadonlyMap<string, KeyModelState>;
   readonly form: URLSearchParams;

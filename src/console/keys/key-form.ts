@@ -28,7 +28,7 @@ import {
 import { formatTimeIn, shellQuote } from '../frame/values.ts';
 
 interface NewKeyOptions {
-  /** The policy in gateway.yaml. Applies if neither the key nor the project has a policy of its own. */
+  /** The policy in gateway.yaml, which applies if neither the key nor the project has one. */
   readonly onBudgetStoreDown: StoreDownPolicy;
   readonly errors: FieldErrors;
   /** The key to edit, with the settings that the form is compared with. Absent for a new key. */
@@ -134,15 +134,18 @@ function toForm({ expires_at: expiresAt, ...settings }: Settings, zone: string):
 }
 
 /**
- * Returns the time zone of the expiry in the form. The person may have switched to another one since the form was
- * opened.
+ * Returns the time zone in which the form shows the expiry. The person may have switched to another time zone since
+ * they opened the form.
  */
 function zoneOf(form: URLSearchParams, ownZone: string): string {
   const shown = form.get('zone');
   return shown !== null && isTimeZone(shown) ? shown : ownZone;
 }
 
-/** Throws `bad_request`, because we'd otherwise read the expiry in the person's own time zone. */
+/**
+ * Throws `bad_request` if the form contains an unknown time zone. Otherwise we'd read the expiry in the person's own
+ * time zone.
+ */
 export function assertTimeZone(form: URLSearchParams): void {
   const zone = form.get('zone');
   if (form.get('expires_at') && zone !== null && !isTimeZone(zone))
@@ -197,7 +200,7 @@ export function readKeyInput(form: URLSearchParams, ownZone: string): Record<str
 /** Converts a local time to RFC 3339. Returns anything else unchanged, because the store rejects it. */
 function toInstant(text: string | null, zone: string): string | null {
   const match = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d)(?::\d\d)?$/.exec(text ?? '');
-  // A day that doesn't exist, such as February 30, must not become another day.
+  // If the day doesn't exist, e.g. February 30, don't convert it to another day.
   if (text === null || !match || !isTime(text.slice(0, 16))) return text;
   const [year = 0, month = 1, day = 1, hour = 0, minute = 0] = match.slice(1).map(Number);
   return formatTime(fromLocalTime(zone, { year, month, day, hour, minute }));

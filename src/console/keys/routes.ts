@@ -18,7 +18,7 @@ import { exportKeys, type KeyListDeps, showKeys, withUse } from './key-list.ts';
 
 export interface KeyRoutesDeps extends KeyListDeps {
   readonly keyring: Pick<Keyring, 'change' | 'findById' | 'issue' | 'list' | 'read' | 'revoke' | 'rotate'>;
-  /** The policy in gateway.yaml. Applies if neither the key nor the project has a policy of its own. */
+  /** The policy in gateway.yaml, which applies if neither the key nor the project has one. */
   readonly onBudgetStoreDown: () => StoreDownPolicy;
   readonly catalog: () => Catalog;
 }

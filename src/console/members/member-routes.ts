@@ -1,7 +1,7 @@
 /**
- * Lists, adds and removes members of a project and changes their roles. If an owner adds an address, the page responds
- * in the same way whether or not the deployment already has an account with it. Deployment admins can see all accounts
- * anyway, so when they add an address, the existing account becomes a member, or a new one if there's none.
+ * Lists, adds and removes members of a project and changes their roles. If an owner adds an address, the response
+ * doesn't reveal whether the deployment already has an account with it. Deployment admins can see all accounts anyway.
+ * If they add an address, we use the existing account, or create one if there is none.
  */
 import { gatewayError } from '../../core/errors.ts';
 import { parseJson } from '../../core/json/parse.ts';
@@ -111,8 +111,8 @@ ${memberTable(context, await members.list(context.project.id))}${context.role ==
       const member = await members.restore(context.project.id, parseJson(form.get('removed') ?? ''));
       const audit = { person_id: member.personId, role: member.role };
       if (!member.isConfirmed) {
-        // The account was unconfirmed, so removing the member deleted it together with its sign-in links. `restore` has
-        // created a new account, which needs a new link.
+        // The account was unconfirmed, so we deleted it together with its sign-in links when the member was removed.
+        // `restore` has created a new account, which needs a new link.
         return { kind: 'page', page: await issueLink(context, { ...member, id: member.personId }), audit };
       }
       const notice = `${member.name} is ${withArticle(member.role)} again.`;

@@ -8,15 +8,15 @@ export interface Point {
   readonly y: number;
 }
 
-/** Half of d3-force's default, which halves the layout's time. */
+/** This is half of d3-force's default, so the layout takes half the time. */
 const ticks = 150;
 /** Labels are wider than they're high, so nodes need less vertical than horizontal space. */
 const flatness = 0.6;
 
 /**
- * Computes the position of each node. `edges` are pairs of node indexes, and `nodeRadius` is the space that we keep
- * free for the label of a node. `passes` is how often d3-force resolves collisions in each step. Narrow pictures need
- * more passes, because their nodes easily get stuck behind each other. The height depends on the layout.
+ * Computes the position of each node and the height of the picture. `edges` are pairs of node indexes, and `nodeRadius`
+ * is the space to keep free for the label of a node. `passes` says how often d3-force resolves collisions in each step.
+ * Narrow pictures need more passes, because their nodes easily get stuck behind each other.
  */
 export function layoutGraph(
   nodes: number,

@@ -25,7 +25,7 @@ interface Format {
 }
 
 const wide: Format = { name: 'wide', width: 1_000, marginX: 90, nodeRadius: 70, passes: 1, maxLabelLength: 26, maxLabelledArrows: 12 };
-/** For phones, on which the wide picture would be scaled down until its labels are unreadable. */
+/** Phones get this picture, because the wide one would be scaled down until nobody can read its labels. */
 const narrow: Format = { name: 'narrow', width: 360, marginX: 58, nodeRadius: 52, passes: 3, maxLabelLength: 17, maxLabelledArrows: 4 };
 const marginY = 40;
 
@@ -77,7 +77,7 @@ function countNodes(facts: readonly DrawnFact[]): Map<string, Node> {
     count(sourceId, sourceName);
     count(targetId, targetName);
   }
-  // The layout starts with the first nodes in the centre, so put those with the most connections first.
+  // The layout places the first nodes in the centre, so start with the ones that have the most connections.
   return new Map([...nodes].sort(([, a], [, b]) => b.degree - a.degree || (a.name < b.name ? -1 : 1)));
 }
 

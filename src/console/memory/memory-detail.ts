@@ -50,7 +50,7 @@ export function createMemoryDetailRoutes({ queries, items, findNames }: MemoryPa
 
   /**
    * Creates a route that changes a memory. If two people close or restore the same memory, the second one gets a
-   * conflict with an explanation.
+   * conflict error that explains what happened.
    */
   const action = (
     verb: string,
@@ -159,8 +159,8 @@ function button(context: ConsoleContext, { id }: Item, verb: string, label: stri
 }
 
 /**
- * Corrected, merged and restored memories are closed as well, but another memory has taken their place. So we only call
- * a memory removed if it has no successor.
+ * We also close memories that were corrected, merged or restored, but then another memory has taken their place. So we
+ * only call a memory removed if it has no successor.
  */
 function isRemoved({ state, supersededBy }: Item): boolean {
   return state === 'closed' && supersededBy === null;
@@ -250,8 +250,8 @@ function historyState(item: Item, history: readonly Item[]): Html {
 const corrected = 'Corrected';
 
 /**
- * Says why a memory was closed, and finds the memory that took its place. For a merged memory, that one may be missing
- * from `history`, because we only read a part of the history.
+ * Says why a memory was closed, and finds the memory that took its place. If the memory was merged, we may not find its
+ * successor, because `history` only contains a part of the history.
  */
 function endOf({ id, text, supersededBy }: Item, history: readonly Item[]): { readonly verb: string; readonly successor?: Item } {
   if (supersededBy === null) return { verb: 'Removed' };

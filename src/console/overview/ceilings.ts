@@ -14,10 +14,7 @@ import { amountOf } from '../frame/window-counters.ts';
 export interface CeilingUse {
   readonly counter: LimitedCounter;
   readonly holder: string;
-  /**
-   * The usage of settled calls. Null if nothing was counted yet, because there hasn't been a call since the ceiling was
-   * set.
-   */
+  /** The usage of settled calls. Null if there hasn't been a call since the ceiling was set. */
   readonly used: number | null;
   readonly reserved: number;
   readonly forecast: Forecast;

@@ -20,7 +20,7 @@ export interface ProjectSetup {
   /** Keys that work right now. */
   readonly keys: number;
   readonly calls: number;
-  /** How many of the calls had more than one attempt. */
+  /** The number of calls that took more than one attempt. */
   readonly failovers: number;
   readonly hasMemories: boolean;
 }

@@ -6,7 +6,7 @@ import type { PlaygroundPrompt, PlaygroundToolCall, PlaygroundTurn } from '../..
 
 export interface PlaygroundInput {
   readonly model: string;
-  /** Another tier or model that the same prompt is sent to, for comparison. Empty to use only `model`. */
+  /** Another tier or model to compare with, which gets the same prompt. If this is empty, we only use `model`. */
   readonly other: string;
   readonly system: string;
   readonly turns: readonly PlaygroundTurn[];
