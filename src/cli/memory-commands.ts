@@ -13,8 +13,8 @@ import { formatTable } from './table.ts';
 const team = '/provision/teams/{project}';
 
 /**
- * Writes the export to a temporary file and renames it at the end, so that nobody mistakes a truncated file for a
- * complete one. Only the owner can read the file.
+ * Exports to standard output or a file. A file has a temporary name until the export is complete, so that nobody
+ * mistakes a truncated file for a complete one. Only its owner can read it.
  */
 export async function exportMemory({ download, options, output, warn }: Invocation): Promise<JsonObject> {
   const file = typeof options.output === 'string' ? options.output : null;

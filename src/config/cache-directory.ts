@@ -1,6 +1,6 @@
 /**
- * The directory in the user's cache where we keep downloads and installed programs. All clones of the
- * repository share it, and `scripts/cache.js` uses it too.
+ * The directory in the user's cache where we keep downloads and installed programs. All clones of the repository share
+ * it, and `scripts/cache.js` uses it too.
  */
 import { homedir } from 'node:os';
 import { join } from 'node:path';

@@ -8,7 +8,7 @@ import { setting } from './setting.ts';
 export const milliseconds = z.int().min(1).max(3_600_000);
 const apiKey = z.string().regex(/^[\x21-\x7e]+$/, 'must consist of printable ASCII characters without spaces or line breaks');
 
-/** A path of OpenAI's or Anthropic's API, after `/v1`. */
+/** A path of OpenAI's or Anthropic's API, without the `/v1` at the beginning. */
 const standardPath = z
   .string()
   .regex(/^\/[a-z_]+(?:\/[a-z_]+)*$/, 'must be a path of the dialect, such as /chat/completions')

@@ -1,4 +1,4 @@
-/** Finds Anthropic's models under the names that they have in a cloud. */
+/** Finds out which of Anthropic's models a cloud's name for a model refers to. */
 import type { ModelValues } from '../file-schema.ts';
 import { anthropicModels } from './anthropic.ts';
 

@@ -25,7 +25,7 @@ const tones: Readonly<Record<BatchState, Tone>> = {
 };
 
 export function stateBadge({ state, error, attempts }: Pick<Batch, 'state' | 'error' | 'attempts'>): Html {
-  // This isn't a retry, because there hasn't been an attempt yet. Batches that update a page wait for a while after a
+  // The first attempt hasn't started yet, so this isn't a retry. Batches that update a page wait for a while after a
   // change before they start.
   if (state === 'retrying' && error === null && attempts === 0) return badge('Scheduled');
   return badge(stateLabels[state], tones[state]);

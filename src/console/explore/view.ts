@@ -8,7 +8,7 @@ import { maxChartUnits, parseRange, type Range, unitFor } from '../../usage/anal
 import { readCallFilter } from '../frame/call-filters.ts';
 import type { ConsoleContext } from '../frame/route.ts';
 
-/** Selecting this group shows refused calls, which are stored separately from other calls. */
+/** If people select this group, we show refused calls, which are stored separately from other calls. */
 export const refusalGroup = 'refusal';
 
 export const units: readonly CalendarUnit[] = ['hour', 'day', 'week', 'month'];

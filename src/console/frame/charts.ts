@@ -49,7 +49,7 @@ export function barChart(options: ChartOptions): Html {
   if (scale === null) return nothingToShow(options);
   const step = 100 / buckets.length;
   const gap = Math.min(step * 0.2, 1);
-  // A single path for all bars of a series keeps pages with many bars small.
+  // Draw all bars of a series as a single path, to keep pages with many bars small.
   const bars = series.map((_, position) => {
     const path = buckets.map(({ values }, index) => {
       const height = ((values[position] ?? 0) / scale.max) * plotHeight;

@@ -8,8 +8,8 @@ export interface Stat {
   readonly href?: string;
   readonly hint?: Html | string;
   /**
-   * The change since the previous period, e.g. 0.12 for 12% more. `good` says whether this change is good or bad, which
-   * determines the colour. Null if it's neither.
+   * `share` is the change since the previous period, e.g. 0.12 for 12% more. `good` says whether the change is good or
+   * bad, which determines the colour. It's null if the change is neither.
    */
   readonly delta?: { readonly share: number; readonly good: boolean | null };
 }

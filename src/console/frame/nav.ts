@@ -19,8 +19,8 @@ export interface NavGroup {
 export const startPage = '/overview';
 
 /**
- * The paths of each group by label. Paths that start with `/admin/` are relative to `/console`, all others to the
- * project.
+ * The groups of the navigation, with the label and the path of each link. Paths that start with `/admin/` are relative
+ * to `/console`, and all others are relative to the project.
  */
 const groups: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   Usage: {
@@ -56,7 +56,7 @@ const groups: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 const allPaths = Object.values(groups).flatMap((entries) => Object.values(entries));
 
 export interface Navigation {
-  /** Returns groups with at least one link. If `slug` and `role` are null, pages of projects are left out. */
+  /** Returns the groups that have at least one link. If `slug` and `role` are null, we leave out pages of projects. */
   groupsFor(view: {
     readonly path: string;
     readonly slug: string | null;

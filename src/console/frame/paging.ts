@@ -1,4 +1,4 @@
-/** Keyset pagination, which cuts a list into pages and reads all pages for a CSV export. */
+/** Cuts lists into pages with keyset pagination, and reads all pages for a CSV export. */
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
 import { pageParameter } from './navigation.ts';

@@ -10,7 +10,7 @@ import { badge } from './figures.ts';
 import { type Html, html } from './html.ts';
 
 export interface ProviderHealth {
-  /** The attempts of the last 15 minutes. Null if the provider wasn't called. */
+  /** The provider's attempts in the last 15 minutes. Null if there weren't any. */
   readonly recent: RecentAttempts | null;
   /** Open and half-open breakers of the provider and its pool members. */
   readonly breakers: readonly OpenBreaker[];
@@ -36,7 +36,10 @@ export function createReadHealth({
   };
 }
 
-/** If this share of the recent attempts fails, a provider counts as failing, unless there were too few attempts. */
+/**
+ * A provider counts as failing if at least this share of its recent attempts failed, unless there were too few
+ * attempts.
+ */
 const failingShare = 0.2;
 const enoughAttempts = 5;
 

@@ -128,7 +128,7 @@ export function createResponder({ navigation, projectsOf, logger }: ResponderDep
   };
 }
 
-/** Masks the subject in the path of an end user's page, because we couldn't erase it from the logs later. */
+/** Masks the subject in the path of an end user's page. If it got into the logs, we couldn't erase it from there. */
 function loggedPath({ url: { pathname } }: Visit): string {
   const [before = '', subject] = pathname.split(`${endUsersPath}/`, 2);
   return subject === undefined ? pathname : `${before}${endUsersPath}/:subject`;

@@ -216,7 +216,8 @@ function pathOf({ access, path }: ConsoleRoute): string {
 
 /**
  * Express uses the first matching route, so sort routes with fewer parameters first. Otherwise `/calls/:id` would match
- * `/calls/live`. A CSV comes before its page, whose last parameter would match the suffix as well.
+ * `/calls/live`. The route of a CSV comes before the route of its page, because the last parameter of the page would
+ * match the suffix as well.
  */
 function inMatchingOrder(routes: readonly ConsoleRoute[]): ConsoleRoute[] {
   const parametersOf = ({ path }: ConsoleRoute) => path.split('/:').length + (path.endsWith('.csv') ? -0.5 : 0);

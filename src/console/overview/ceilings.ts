@@ -26,8 +26,8 @@ export interface CeilingsDeps {
 }
 
 /**
- * We make forecasts from the usage of the last seven days. For a younger project, we use the time since it was created,
- * but at least an hour.
+ * We base forecasts on the usage of the last seven days. If a project is younger than that, we use the time since it
+ * was created, but at least an hour.
  */
 const maxSpanMs = 7 * 24 * hourMs;
 
