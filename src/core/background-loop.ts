@@ -1,22 +1,23 @@
 /**
- * Runs a piece of work in the background, either at an interval or whenever somebody wakes the loop. There's never more
- * than one run in progress, and if runs keep failing, the delays between them grow. If the loop is woken during a run,
- * another run follows. During an outage, owners should check `isFailing` and not wake the loop, because that would
- * defeat the backoff.
+ * Runs a task in the background, either at an interval or whenever somebody wakes the loop. There's never more than one
+ * run in progress, and while runs keep failing, the delays between them grow. If somebody wakes the loop during a run,
+ * another run follows.
+ *
+ * During an outage, callers should check `isFailing` and not wake the loop, because that would defeat the backoff.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type BackoffPolicy, backoffMs } from './backoff.ts';
 
 /**
- * When the next run is due: after a delay in milliseconds, immediately (`again`), or after the interval (`idle`).
- * Waking the loop can start it earlier.
+ * Says when the next run is due. `again` means immediately, `idle` means after the interval, and a number is a delay in
+ * milliseconds. Waking the loop can start the run earlier.
  */
 export type NextRun = 'again' | 'idle' | number;
 
 export interface BackgroundLoopOptions {
   /** Does the work of one run. `signal` is aborted when the loop is stopped. */
   readonly run: (signal: AbortSignal) => Promise<NextRun>;
-  /** The delay after an idle run. If it's null, an idle loop sleeps until somebody wakes it. */
+  /** The delay after an idle run. If this is null, the loop sleeps until somebody wakes it. */
   readonly intervalMs: number | null;
   /** The delays after failed runs. If this isn't set, failed runs are repeated at the interval. */
   readonly backoff?: BackoffPolicy;
@@ -25,8 +26,8 @@ export interface BackgroundLoopOptions {
    */
   readonly onFirstFailure?: (error: unknown) => void;
   /**
-   * Called after each failed run with the number of consecutive failures. On the first one, it comes after
-   * `onFirstFailure`.
+   * Called after each failed run with the number of consecutive failures. After the first failure, `onFirstFailure` is
+   * called before this.
    */
   readonly onFailure?: (error: unknown, failures: number) => void;
   /** Called after the first success that follows a failure. */

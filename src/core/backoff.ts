@@ -6,8 +6,8 @@ export interface BackoffPolicy {
   readonly factor?: number;
   readonly maxMs: number;
   /**
-   * The random share to add or subtract, so that processes don't retry in lockstep. For example, 0.1 gives 90 % to 110
-   * % of the delay.
+   * The maximum share of the delay that we add or subtract at random, so that processes don't retry in lockstep. For
+   * example, 0.1 results in 90 % to 110 % of the delay.
    */
   readonly jitter?: number;
 }
@@ -27,7 +27,7 @@ export interface RetryOptions {
 
 const maxExponent = 60;
 
-/** Returns the delay in milliseconds after this many consecutive failures. The first failure is 1. */
+/** Returns how many milliseconds to wait after this many consecutive failures, including the latest one. */
 export function backoffMs(failures: number, { initialMs, factor = 2, maxMs, jitter = 0 }: BackoffPolicy): number {
   const delayMs = Math.min(maxMs, initialMs * factor ** Math.min(failures - 1, maxExponent));
   return delayMs * (1 + jitter * (2 * Math.random() - 1));

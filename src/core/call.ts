@@ -24,7 +24,7 @@ export type Dialect = 'chat' | 'messages';
 export const textRoutes = ['chat', 'messages', 'embeddings', 'moderations', 'rerank', 'responses'] as const;
 export type TextRoute = (typeof textRoutes)[number];
 
-/** Media routes. Their calls go to exactly one provider, and there's no cache, failover or deadline. */
+/** The media routes. A call to one of them goes to exactly one provider, without cache, failover or deadline. */
 export type MediaRoute = 'images' | 'speech' | 'transcriptions' | 'video';
 
 export const routes = [...textRoutes, 'images', 'speech', 'transcriptions', 'video'] as const;
@@ -34,7 +34,7 @@ export type Route = TextRoute | MediaRoute;
 export type PromptRoute = Dialect | 'responses';
 
 /**
- * Returns true if this is one of the two dialects that we can translate into each other. `name` can be a route or the
+ * Returns true if `name` is one of the two dialects that we can translate into each other. You can pass a route or the
  * dialect of a provider.
  */
 export function isDialect(name: string): name is Dialect {
@@ -53,13 +53,13 @@ export function kindOf(route: Route): Exclude<Route, 'messages' | 'responses'> {
 /** The models of each tier, with the preferred one first. */
 export type Tiers = Readonly<Record<string, readonly string[]>>;
 
-/** The identity of a valid virtual key, without its secret. */
+/** The caller of a request, identified by a valid virtual key. This doesn't include the key's secret. */
 export interface Caller {
   readonly keyId: string;
   readonly keyPrefix: string;
   /**
-   * The id under which we count the key's usage. If the key has been rotated, its successors share the id of the first
-   * key, so that rotating a key doesn't reset its usage. Otherwise, it's the key's own id.
+   * We count the key's usage under this id. Normally it's the key's own id. Successors of a rotated key use the id of
+   * the first key, so rotating a key doesn't reset its usage.
    */
   readonly quotaKeyId: string;
   readonly projectId: string;
@@ -68,7 +68,7 @@ export interface Caller {
   readonly expiresAt: number | null;
   /** Overrides the project's store-down policy, unless it's null. */
   readonly onBudgetStoreDown?: StoreDownPolicy | null;
-  /** An output limit for calls that don't set one. Absent or null if the key has no default. */
+  /** The output limit for calls that don't set one themselves. Absent or null if the key has no default. */
   readonly defaultMaxOutputTokens?: number | null;
   /**
    * The tags that a provider must have to serve calls of this key, in addition to the tags that the project requires.
@@ -95,7 +95,7 @@ export interface MemoryOptions {
    * logged.
    */
   readonly subject: string | null;
-  /** Set if the caller sent an invalid subject, in which case recall ignores the memories of all end users. */
+  /** Set if the caller sent an invalid subject. Recall then ignores all memories about end users. */
   readonly isSubjectInvalid?: true;
   /**
    * True if the memory settings allowed us to record the call when it was made. If this is absent (because we couldn't
@@ -161,8 +161,8 @@ export interface Call extends RequestedCall {
   readonly projectSlug: string;
   readonly stream: boolean;
   /**
-   * Set if the caller of a stream didn't ask for usage. We request usage from the vendor anyway, and drop the events
-   * that contain nothing else.
+   * Set if the caller of a stream didn't ask for usage. We request usage from the vendor anyway, and drop events that
+   * contain only usage.
    */
   readonly hidesUsage?: true;
   readonly body: Buffer;
@@ -199,19 +199,21 @@ export interface MediaCall extends RequestedCall {
   readonly bodyBytes: number;
 }
 
-/** A model in the recorded plan of a call, either a candidate or a model that we skipped for a reason. */
+/**
+ * An entry in the recorded plan of a call. It's either a candidate, or a model that we skipped and the reason for that.
+ */
 export interface PlanEntry {
   readonly model: string;
   readonly skipped: string | null;
   /** The required tags that the provider doesn't have. Only set if the reason is `tags_missing`. */
   readonly lacks?: readonly string[];
-  /** The name of the tier whose canary this call tries. */
+  /** Set if this model is the canary of a tier and we try it for this call. Contains the name of the tier. */
   readonly canary?: string;
   /**
    * The name of the tier whose canary this call could have tried but didn't, so that it belongs to the control group.
    */
   readonly control?: string;
-  /** Set if the model isn't in the configured chain and catalog fill has added it. */
+  /** Set if the model isn't in the configured chain, but was added by catalog fill. */
   readonly filled?: true;
 }
 
@@ -275,8 +277,8 @@ export interface CallMetadata extends CallIdentity, Pick<Caller, 'projectId' | '
   readonly memory: MemoryOptions;
   readonly plan: readonly PlanEntry[];
   /**
-   * The size of the request, in bytes. If the process dies before the call settles, we estimate that it used one token
-   * per four bytes. On text routes we don't treat media in the body differently from text.
+   * The size of the request in bytes. If the process dies before the call settles, we estimate one token per four
+   * bytes. On text routes, this includes media in the body.
    */
   readonly bodyBytes: number;
   /** The journal's name for `isExemptFromCallCeiling`. */
@@ -302,7 +304,7 @@ export interface CallResult {
   readonly cache: 'hit' | 'miss' | null;
   readonly tokens: Tokens;
   readonly costNanos: number | null;
-  /** What the call is charged for besides tokens. Absent if it's only charged by token. */
+  /** The units that the call is charged for in addition to its tokens. Absent if it's only charged by token. */
   readonly units?: CallUnits;
   /** True if the tokens, and therefore the cost, are our own estimates because the vendor's final count is missing. */
   readonly estimated: boolean;
@@ -334,7 +336,7 @@ export interface AssistantTurn {
   readonly toolCalls: readonly { readonly name: string; readonly arguments: string }[];
 }
 
-/** What a call sent and received: the caller's original request body, and the assistant's turn in the response. */
+/** The text of a call, which is the caller's original request body and the assistant's turn in the response. */
 export interface CallContent {
   readonly request: Buffer;
   readonly response: AssistantTurn | null;
@@ -369,5 +371,5 @@ export const memoryApplication = 'gateway-memory';
 /** Calls that people make in the console's playground are charged to this application. */
 export const playgroundApplication = 'gateway-playground';
 
-/** The memory options of calls that neither recall nor record memories. */
+/** Memory options that turn off both recall and recording. */
 export const noMemory: MemoryOptions = { mode: 'off', explicitWrite: false, subject: null };

@@ -1,6 +1,6 @@
 /**
- * A candidate is a model at a provider that could serve a call. These types also describe which requests a model
- * accepts.
+ * A candidate is a model of a certain provider that could serve a call. These types also describe which requests the
+ * model accepts.
  */
 import type { Dialect, Route } from './call.ts';
 import type { Price, UnitPrices } from './pricing.ts';
@@ -39,7 +39,9 @@ export function connectionKey({ provider, member }: Pick<CandidateModel, 'provid
 
 export interface MediaCandidate extends CandidateModel {
   readonly unitPrices: UnitPrices;
-  /** An upper bound of the tokens that the vendor counts for an image of up to 1024x1536. Null if we don't know one. */
+  /**
+   * An upper bound for the tokens that the vendor counts for an image of up to 1024x1536. Null if we don't know one.
+   */
   readonly imageTokens?: number | null;
   /** The optional request fields that the model accepts, or null if that's unknown. */
   readonly takes: readonly SupportedParam[] | null;
@@ -65,18 +67,18 @@ export interface ModelTraits {
  */
 export type ResponsesSupport = 'native' | 'translated' | 'unknown';
 
-/** Limits of a model, e.g. the size of its context window. They're null if the catalog doesn't say. */
+/** The limits of a model, e.g. the size of its context window. A limit is null if the catalog doesn't contain it. */
 export interface ModelLimits {
   readonly maxOutputTokens: number | null;
   readonly maxInputTokens: number | null;
   /**
-   * The limit for input and requested output together, which some vendors have. Null if this vendor doesn't, or if we
-   * don't know.
+   * The maximum number of input tokens plus requested output tokens. Null if the vendor has no such limit, or if we
+   * don't know it.
    */
   readonly contextWindow: number | null;
   /** How long to wait for the first content of a response. If this is null, the provider's setting applies. */
   readonly firstContentTimeoutMs: number | null;
-  /** An upper bound of the input tokens for one image. Null if we don't know one. */
+  /** An upper bound for the input tokens of one image. Null if we don't know one. */
   readonly imageTokens: number | null;
 }
 

@@ -22,7 +22,7 @@ export interface PlaygroundInput {
   readonly subject: string;
 }
 
-/** Large enough for images, which are in the form as `data:` URLs. */
+/** This has to be large enough for images, because the form contains them as `data:` URLs. */
 export const maxFormBytes = 12 * 1024 * 1024;
 const maxModelLength = 300;
 const maxTurns = 200;
@@ -75,7 +75,10 @@ export function newTurn(role: PlaygroundTurn['role'], content: Partial<Playgroun
   return { role, text: '', images: [], toolCalls: [], toolCallId: '', ...content };
 }
 
-/** Accepts everything that people paste: a list in OpenAI's or Anthropic's format, a single tool, or bare functions. */
+/**
+ * Accepts whatever people paste, which can be a list in OpenAI's or Anthropic's format, a single tool, or bare
+ * functions.
+ */
 function parseTools(text: string): object[] {
   if (text.trim() === '') return [];
   const value = parseEntered(text, 'the tools');
@@ -112,7 +115,10 @@ function parseEntered(text: string, what: string): unknown {
   return value;
 }
 
-/** Returns unvalidated fields, to fill in the form again. Invalid numbers become NaN. */
+/**
+ * Reads the fields without validating them, so that we can show the form again with the same input. Invalid numbers
+ * become NaN.
+ */
 export function readInput(fields: URLSearchParams): PlaygroundInput {
   // Browsers send line breaks as CRLF.
   const text = (name: string) => (fields.get(name) ?? '').replaceAll('\r\n', '\n');

@@ -153,7 +153,7 @@ function foldOut(title: string, isOpen: boolean, content: Html): Html {
   return html`<details class="fold-out"${isOpen ? html` open` : ''}><summary>${title}</summary><div class="stack">${content}</div></details>`;
 }
 
-/** A script converts chosen files to `data:` URLs. Without JavaScript, people can only enter addresses. */
+/** A script converts chosen files to `data:` URLs. Without JavaScript, people can only enter an image's URL. */
 function imageFields(images: readonly string[]): Html {
   const address = images.filter((url) => !isDataUrl(url))[0] ?? '';
   const files = images.filter(isDataUrl);

@@ -6,7 +6,7 @@
   const results = document.querySelector('#results');
   const template = document.querySelector('#result');
   const pictures = document.querySelector('#pictures');
-  /** The server accepts forms of 12 MiB, and a `data:` URL is a third longer than its file. */
+  /** The server accepts forms of up to 12 MiB, and a `data:` URL is a third longer than the file that it encodes. */
   const maxImageCharacters = 10_000_000;
   let running = null;
 
@@ -73,7 +73,7 @@
   }
 
   /**
-   * While people sign in again, the server keeps the input of the form, but only up to a certain size. So remove large
+   * The server keeps the form's input while people sign in again, but only up to a certain size, so we remove large
    * images.
    */
   function signInAgain() {

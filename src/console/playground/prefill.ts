@@ -1,4 +1,4 @@
-/** Fills the playground's form with a stored call, so that people can run it again and change it. */
+/** Fills in the playground's form from a stored call, so that people can change the call and run it again. */
 import { asObject } from '../../core/json/narrow.ts';
 import { parseJson } from '../../core/json/parse.ts';
 import type { CallText } from '../../memory/conversations/read-call-text.ts';
@@ -8,7 +8,7 @@ import { newTurn, type PlaygroundInput, readInput } from './input.ts';
 
 interface Prefill {
   readonly input: PlaygroundInput;
-  /** Sentences that say which parts of the call couldn't be filled in. */
+  /** Sentences that tell people which parts of the call we couldn't fill in. */
   readonly gaps: readonly string[];
 }
 

@@ -1,6 +1,6 @@
 /**
- * Renders the conversation in the playground's form. Every turn needs the same fields, if necessary hidden ones,
- * because the parser finds the fields of a turn by their index.
+ * Renders the conversation in the playground's form. The parser finds the fields of a turn by their index, so every
+ * turn needs the same fields. Those that a turn doesn't use are hidden.
  */
 import type { PlaygroundTurn } from '../../pipeline/internal/playground-prompt.ts';
 import { type Html, html } from '../frame/html.ts';

@@ -16,10 +16,10 @@ import { type PricedModel, priceColumns } from './price-columns.ts';
 import { pricesPath } from './price-list.ts';
 
 export interface ConvertedPrices {
-  /** The price rows by `<provider>/<model>`, in the format of gateway.yaml. */
+  /** The price rows in the format of gateway.yaml. The keys are `<provider>/<model>`. */
   readonly models: Readonly<Record<string, JsonObject>>;
   readonly skipped: readonly { readonly entry: string; readonly reason: string }[];
-  /** The number of entries that were ignored because no provider uses their vendor. */
+  /** The number of entries that we ignored because they're for vendors that no provider uses. */
   readonly unmatched: number;
 }
 
@@ -33,7 +33,7 @@ const fileScript = defineAsset(new URL('./import-file.js', import.meta.url));
 
 /** Limits the size of the rows after decompression. */
 const maxRowBytes = 16 * 1024 * 1024;
-/** The maximum number of models or entries per table. The page also says how many there are in total. */
+/** The maximum number of models or entries that we show in a table. The page also says how many there are in total. */
 const maxListed = 200;
 const breadcrumbs = [{ label: 'Prices', href: pricesPath }];
 
@@ -75,7 +75,8 @@ ${renderForm({
 
 export function previewPage(context: ConsoleContext, converted: ConvertedPrices, preview: PricePreview): PageContent {
   const { receipt, before, after } = preview;
-  // Leave out rows with unchanged prices, because importing them would only change where the price comes from.
+  // Leave out rows whose prices haven't changed, because importing them would only change the recorded source of the
+  // price.
   const effective = [...receipt.added, ...receipt.changed];
   const models = Object.fromEntries(effective.map((id) => [id, converted.models[id]]));
   return {
@@ -151,7 +152,7 @@ function skippedTable({ skipped }: ConvertedPrices): Html | '' {
   );
 }
 
-/** Parses the rows that `previewPage` has put into the form. Throws `bad_request` if they're invalid. */
+/** Parses the rows that `previewPage` stored in the form. Throws `bad_request` if they're invalid. */
 export function parseRows(form: URLSearchParams): JsonObject {
   try {
     const rows = parseJsonOrThrow(

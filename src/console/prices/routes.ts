@@ -6,8 +6,8 @@ import { exportHistory, exportPrices, modelPath, type PriceListDeps, pricesPath,
 
 export interface PriceRoutesDeps extends PriceListDeps {
   /**
-   * Converts a public price table to rows for the configured providers. `as` contains entries such as `<name in the
-   * table>=<provider>`. Throws `bad_request` if the table or an entry is invalid.
+   * Converts a public price table to rows for the configured providers. `as` maps the names in the table to providers,
+   * with entries such as `<name in the table>=<provider>`. Throws `bad_request` if the table or an entry is invalid.
    */
   readonly convertTable: (text: string, as: readonly string[]) => ConvertedPrices;
   /** Returns the changes of an import. Throws a `bad_request` that lists all mistakes. */

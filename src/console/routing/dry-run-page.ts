@@ -20,7 +20,7 @@ export interface DryRunPageDeps {
   readonly tierNames: () => readonly string[];
 }
 
-/** How many keys the form offers. Any other key can be chosen by its prefix in the URL. */
+/** The number of keys that the form offers. To choose any other key, people can put its prefix into the URL. */
 const maxKeys = 200;
 const maxInputBytes = 1024 * 1024;
 

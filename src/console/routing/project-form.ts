@@ -31,7 +31,7 @@ import { auditOf, compareSettings, parseSettingsField, rebaseSettings, type Sett
 export interface ProjectSettingsDeps {
   readonly projects: Pick<Projects, 'put'>;
   readonly readCounters: ReadCounters;
-  /** The policy in the configuration file, for projects without one. */
+  /** Returns the policy from the configuration file, which applies to projects that don't have their own. */
   readonly onBudgetStoreDown: () => StoreDownPolicy;
 }
 

@@ -116,8 +116,8 @@ export function assertRouting(deps: RoutingPageDeps, context: ConsoleContext, fo
 
 function findingsOf(deps: RoutingPageDeps, context: ConsoleContext, form: URLSearchParams): RoutingFindings {
   const { settings } = context.project;
-  // Only use submitted values that the editor has changed. Somebody else may have changed other members, so those keep
-  // their current values.
+  // Only use the values that the editor has changed. Everything else keeps its current value, because somebody else may
+  // have changed it in the meantime.
   const after = { ...routingOf(toSettingsJson(settings)), ...editOf(form).change };
   const { providers, retired, required_tags: requiredTags, catalog_fill: catalogFill } = after;
   const change = { ...toTierSettings(after), providers, retired, requiredTags, catalogFill };

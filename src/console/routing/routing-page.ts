@@ -22,7 +22,7 @@ export interface ProviderSummary {
   readonly host: string;
   readonly dialect: string;
   readonly serves: readonly string[];
-  /** Null for the local embedder, which projects may use no matter which tags they require. */
+  /** Null for the local embedder, because projects may use it regardless of the tags that they require. */
   readonly tags: readonly string[] | null;
 }
 
@@ -41,7 +41,10 @@ interface TierRow {
   readonly name: string;
   readonly models: readonly string[];
   readonly origin: 'project' | 'configuration';
-  /** The tier in the configuration file that the project's tier overrides. Null if there's none. */
+  /**
+   * The models of the tier in the configuration file that the project's tier overrides. Null if it doesn't override
+   * one.
+   */
   readonly replaced: readonly string[] | null;
   readonly canary: Canary | null;
 }

@@ -32,7 +32,7 @@ const actionOptions: readonly Option[] = [
 ];
 
 interface RuleFormOptions extends SubmittedForm {
-  /** The path that the form posts to, relative to the project. */
+  /** The path to which the form is posted, relative to the project. */
   readonly action: string;
   /**
    * Only set if the form edits an existing rule. `read` is the version of the rule that the submitted form will be
@@ -96,7 +96,6 @@ export function readRuleEdit(form: URLSearchParams): SettingsEdit {
   return compareSettings(parseSettingsField(form), { expression: null, ...readRule(form) });
 }
 
-/** Renders what the rule looks for. */
 export function ruleLabel({ class: ruleClass, expression }: ContentRule): Html {
   return html`${classLabels[ruleClass]}${expression === undefined ? '' : html` <code>${expression}</code>`}`;
 }

@@ -1,4 +1,4 @@
-/** Tests a project's rules on a text, which is never stored or put into a URL. */
+/** Tests a project's rules on a text that people enter. We never store the text or put it into a URL. */
 import { setImmediate as turn } from 'node:timers/promises';
 import type { ContentRule } from '../../guardrails/content-rule.ts';
 import { compileRules, evaluateTexts } from '../../guardrails/rules.ts';

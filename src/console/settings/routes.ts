@@ -1,6 +1,6 @@
 /**
- * The page of the project's memory settings. If a change would delete more than before, a second page shows what will
- * be deleted and asks for confirmation. The change takes effect after a day, and any member can cancel it until then.
+ * Handles the project's memory settings. If a change would delete more than before, a second page shows what will be
+ * deleted and asks for confirmation. The change takes effect after a day, and any member can cancel it until then.
  */
 import { changedMembers } from '../../core/changed-members.ts';
 import { gatewayError } from '../../core/errors.ts';

@@ -1,6 +1,6 @@
 /**
- * Formats a list of application names on one line, separated by commas, and parses it. Names are quoted if they contain
- * a comma or a quotation mark, or begin or end with a space.
+ * Formats and parses a comma-separated list of application names. Names are quoted if they contain a comma or a
+ * quotation mark, or if they begin or end with a space.
  */
 import { gatewayError } from '../../core/errors.ts';
 

@@ -1,4 +1,4 @@
-/** The page of the memory settings, and the page for confirming a change that deletes something. */
+/** Renders the memory settings, and the page that asks people to confirm a change that deletes something. */
 import { dayMs } from '../../core/time.ts';
 import { type DeletionRule, maxPreviewed, type RetentionPreview } from '../../memory/records/deletion-rule.ts';
 import type { MemorySettings, ParsedSettingsChange, ShownMemorySettings } from '../../memory/records/settings.ts';
@@ -23,7 +23,10 @@ import { type Settings, settingsField } from '../frame/settings-edit.ts';
 
 export type StricterRule = NonNullable<ParsedSettingsChange['stricter']>;
 
-/** Identifies a rule. The form sends it back, so that nobody confirms one rule and gets another. */
+/**
+ * Returns a string that identifies a rule. The form sends it back, so that we never apply a different rule than the one
+ * that was confirmed.
+ */
 export function confirmationOf({ delete_conversations_after_days: days, delete_unlearned: unlearned }: StricterRule): string {
   return unlearned ? `${days} unlearned` : String(days);
 }
@@ -56,8 +59,8 @@ interface Unlearned {
 }
 
 /**
- * Explains why conversations are sometimes kept longer than the deletion period, because people don't expect that
- * they're kept until memory has learned from them.
+ * Explains why we sometimes keep conversations longer than the deletion period. People may not expect that we keep a
+ * conversation until memory has learned from it.
  */
 export function describeUnlearned(context: ConsoleContext, { current, kept, hasModel }: Unlearned): Html | string {
   const { delete_conversations_after_days: days, delete_unlearned: unlearned, enabled } = current;

@@ -65,7 +65,7 @@ export function createOidcClient({ clock }: { readonly clock: Clock }) {
       });
       return { url: url.href, transaction };
     },
-    /** Verifies the callback and the ID token. Rejects if anything doesn't match. */
+    /** Verifies the callback and the ID token. Rejects if either of them is invalid. */
     async complete(settings: OidcSettings, callbackUrl: URL, { state, nonce, codeVerifier }: OidcTransaction): Promise<OidcIdentity> {
       const configuration = await configurationOf(settings);
       const tokens = await client.authorizationCodeGrant(configuration, callbackUrl, {

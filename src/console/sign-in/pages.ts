@@ -1,5 +1,6 @@
 /**
- * The pages that people see without a session: the sign-in page, the page of a sign-in link, and the errors of both.
+ * Renders the pages that people can see before they've signed in: the sign-in page, the page that a sign-in link opens,
+ * and their error messages.
  */
 import type { PersonRecord } from '../../people/accounts.ts';
 import { signInLinkPath } from '../../people/sign-in-links.ts';
@@ -18,7 +19,7 @@ interface SignInView {
   readonly email?: string;
   readonly error?: string;
   readonly status?: number;
-  /** The issuer of the identity provider. Null if none is configured. */
+  /** The issuer of the configured identity provider. Null if there's no identity provider. */
   readonly provider: string | null;
   readonly nobodyExists: boolean;
 }
