@@ -210,7 +210,8 @@ export interface PlanEntry {
   /** Set if this model is the canary of a tier and we try it for this call. Contains the name of the tier. */
   readonly canary?: string;
   /**
-   * The name of the tier whose canary this call could have tried but didn't, so that it belongs to the control group.
+   * Set if this call is in the control group of a tier's canary, i.e. it could have tried the canary but didn't.
+   * Contains the name of the tier.
    */
   readonly control?: string;
   /** Set if the model isn't in the configured chain, but was added by catalog fill. */
@@ -312,8 +313,8 @@ export interface CallResult {
   readonly firstByteMs: number | null;
   readonly attempts: readonly Attempt[];
   /**
-   * The usage that has to be deducted from leases when the call is stored. Absent if no ceiling applies to the call.
-   * `process` is the journal id of the process that holds the leases.
+   * The usage that we deduct from leases when we store the call. Absent if no ceiling applies to the call. `process` is
+   * the journal id of the process that holds the leases.
    */
   readonly consumed?: {
     readonly process: string;

@@ -92,7 +92,9 @@ export interface ModelProperties extends ModelLimits {
 
 export interface Candidate extends CandidateModel, Partial<ModelLimits> {
   readonly dialect: Dialect;
-  /** By default, the vendor serves `/v1/responses` natively. */
+  /**
+   * How the vendor serves calls to `/v1/responses`. If this isn't set, we assume that the vendor has the route itself.
+   */
   readonly responses?: ResponsesSupport;
   readonly maxOutputTokens: number | null;
   readonly traits?: ModelTraits;

@@ -1,6 +1,6 @@
 /**
- * Computes how much a settled call counts against a ceiling. SQL queries that sum up stored calls have to get the same
- * result. That's why we store the result of `reachedVendor` in the column `calls.vendor_called`.
+ * Computes how much a settled call counts against a ceiling. Our SQL queries that sum up stored calls have to get the
+ * same result, so we store the result of `reachedVendor` in the column `calls.vendor_called`.
  */
 import type { CallResult } from './call.ts';
 import { clampToSafeInteger } from './cost.ts';

@@ -14,10 +14,11 @@ export interface AwsIdentitySettings {
   /** The session name in CloudTrail. Null for the default. */
   readonly sessionName: string | null;
   /**
-   * How we authenticate requests: `bearer` sends a token derived from the credentials, and `sigv4` signs each request.
+   * How we authenticate requests. `bearer` sends a token that we derive from the credentials, and `sigv4` signs each
+   * request.
    */
   readonly scheme: 'bearer' | 'sigv4';
-  /** The service name that's part of the signature. */
+  /** The service name that we put into the signature. */
   readonly service: string;
 }
 

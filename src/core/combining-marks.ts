@@ -1,6 +1,6 @@
 /**
- * More than 30 combining marks in a row. The two half-width voicing marks count as well, because normalization turns
- * them into combining marks.
+ * Matches more than 30 combining marks in a row. This includes the two half-width voicing marks, because normalization
+ * turns them into combining marks.
  */
 const longRun = /([\p{M}\uff9e\uff9f]{30})[\p{M}\uff9e\uff9f]+/gu;
 

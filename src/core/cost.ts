@@ -23,8 +23,8 @@ export function toUsd(nanos: number): number {
  * number.
  */
 export function nanosFromUsd(usd: string | number): bigint {
-  // Convert to decimal text without an exponent (`3e-6` -> `0.000003`), because multiplying the float would round it
-  // twice.
+  // Convert numbers to decimal text without an exponent (`3e-6` -> `0.000003`). If we multiplied the float instead, the
+  // amount would be rounded twice.
   const text = typeof usd === 'number' ? (shiftDecimal(String(usd), 0) ?? String(usd)) : usd;
   const match = /^(\d+)(?:\.(\d+))?$/.exec(text);
   if (!match) throw new RangeError(`not a valid amount in USD: ${text}`);
@@ -103,7 +103,7 @@ export function unitsCost({ images, characters, seconds }: Units, prices: UnitPr
     characters === undefined || perMillionCharactersNanos === null
       ? []
       : [(BigInt(characters) * perMillionCharactersNanos + 500_000n) / 1_000_000n],
-    // Vendors don't measure durations more precisely than in milliseconds, so we don't lose anything by rounding.
+    // Vendors measure durations in milliseconds at best, so we don't lose anything by rounding.
     seconds === undefined || perSecondNanos === null ? [] : [(BigInt(Math.round(seconds * 1_000)) * perSecondNanos + 500n) / 1_000n],
   ].flat();
   return parts.length === 0 ? null : Number(parts.reduce((sum, part) => sum + part, 0n));

@@ -73,18 +73,18 @@ export interface ErrorMembers {
   readonly upstream_code?: string;
   readonly upstream_type?: string;
   readonly hint?: string;
-  /** For callers that opted in, this is the vendor's error code, which replaces the gateway's `code`. */
+  /** The vendor's error code, which replaces the gateway's `code` for callers that opted in to this. */
   readonly code?: string;
   readonly details?: ErrorDetails;
 }
 
 /**
- * The `details` in Anthropic's errors. Anthropic's SDKs use them to decide whether to resend a conversation
- * (docs/architecture/translation.md#threads).
+ * The `details` of an error in Anthropic's format. Anthropic's SDKs look at them to decide whether to resend a
+ * conversation (docs/architecture/translation.md#threads).
  */
 export interface ErrorDetails {
   readonly error_code: string;
-  /** If the request continues a thread, the parts of it that the vendor doesn't support. */
+  /** The parts of a request that the vendor doesn't support, if the request continues a thread. */
   readonly unsupported?: readonly string[];
 }
 
@@ -101,7 +101,7 @@ export interface GatewayErrorOptions {
    */
   readonly shouldRetry?: false;
   readonly members?: ErrorMembers;
-  /** The refusal that we have to record because of this error. We never send it to the caller. */
+  /** The refusal that we record when this error is thrown. The caller never sees it. */
   readonly refusal?: Refusal;
 }
 
@@ -154,8 +154,8 @@ export type VendorErrorKind =
   | 'aborted'; // the caller disconnected or the deadline passed
 
 /**
- * What the vendor's error response says besides its message. We pass it on to the caller, truncated and without
- * secrets. Fields that the vendor didn't send are null.
+ * What the vendor's error response contains besides its message. We truncate it and remove secrets before we pass it on
+ * to the caller. Fields that the vendor didn't send are null.
  */
 export interface VendorReport {
   /**
@@ -165,7 +165,10 @@ export interface VendorReport {
   readonly code: string | null;
   readonly type: string | null;
   readonly param: string | null;
-  /** The size of the context window, if the prompt didn't fit into it. Never sent to the caller. */
+  /**
+   * The size of the model's context window in tokens, if the prompt was too long for it. We never send this to the
+   * caller.
+   */
   readonly windowTokens: number | null;
   readonly details?: ErrorDetails;
 }
@@ -202,8 +205,8 @@ export class VendorError extends Error {
   readonly detail: string | null;
   readonly report: VendorReport;
   /**
-   * How long the vendor asked us to wait, or undefined if it didn't say. Null if retrying is pointless, e.g. because a
-   * spend limit or quota has been reached.
+   * How long the vendor asked us to wait before we retry. Undefined if the vendor didn't say, and null if retrying is
+   * pointless, e.g. because a spend limit or quota has been reached.
    */
   readonly retryAfterMs: number | null | undefined;
   /** True if the vendor can't have billed the request, because it never received all of it. */

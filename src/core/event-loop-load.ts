@@ -1,15 +1,21 @@
 /** Tells whether the event loop is so busy that we should postpone work that can wait. */
 
-/** Above this share of its time, the event loop counts as busy, because a few more calls could already saturate it. */
+/**
+ * If the event loop spends more than this share of its time on work, we consider it busy. The threshold is low because
+ * a few more calls could already saturate the loop.
+ */
 const busyShare = 0.4;
 /** We measure over at least this long, because shorter measurements vary a lot. */
 const windowMs = 100;
 
 export interface IsBusyOptions {
-  /** How much time the event loop has spent so far on the work that we'd postpone, which doesn't count. */
+  /**
+   * Returns how long the event loop has spent so far on the work that we'd postpone. This time doesn't count towards
+   * the load.
+   */
   readonly ownMs?: () => number;
   readonly now?: () => number;
-  /** How much time the event loop has spent so far on all work. */
+  /** Returns how long the event loop has been active so far, including the work that we'd postpone. */
   readonly activeMs?: () => number;
 }
 

@@ -6,7 +6,10 @@
 import { randomFillSync } from 'node:crypto';
 import { validate, version } from 'uuid';
 
-/** An id consists of the time, the version and the counter, and these bytes, which start with the variant. */
+/**
+ * The number of random bytes at the end of an id. The first one also contains the variant. Before them, an id contains
+ * the time, the version and the counter.
+ */
 const randomBytes = 8;
 /**
  * A pool of random bytes for upcoming ids. Fetching bytes for each id takes 9 µs of CPU time (measured), which is more
@@ -15,7 +18,7 @@ const randomBytes = 8;
 const pool = { bytes: Buffer.alloc(256 * randomBytes), digits: '', at: 0 };
 
 const maxCounter = 0x7fff;
-/** The time of the last id and the digits after it, which are the version and the counter. */
+/** The time of the last id, and its counter together with the version digit in front of it. */
 const last = { time: '', counter: 0 };
 
 export function newId(epochMs: number): string {
@@ -23,8 +26,8 @@ export function newId(epochMs: number): string {
   if (pool.at === pool.digits.length) fillPool();
   const { digits, at } = pool;
   pool.at += 2 * randomBytes;
-  // The counter starts in the lower half of its range, so at least 2,048 ids per millisecond are in order. The 62 random
-  // bits at the end make ids unique, so it doesn't matter how good the start of the counter is.
+  // The counter starts in the lower half of its range, so at least 2,048 ids per millisecond are in order.
+  // `Math.random` is good enough for it, because the 62 random bits at the end already make ids unique.
   if (time === last.time && last.counter < maxCounter) last.counter += 1;
   else last.counter = 0x7000 + Math.floor(Math.random() * 0x800);
   last.time = time;
@@ -55,8 +58,8 @@ export function minIdAt(epochMs: number): string {
 }
 
 /**
- * Formats the first 12 digits of an id, which contain the time. We format them in two parts, because V8 is four times
- * slower for numbers of more than 32 bits.
+ * Formats the time as the first 12 digits of an id. We do this in two parts, because V8 formats numbers of more than 32
+ * bits four times slower.
  */
 function timeDigits(epochMs: number): string {
   const time = Math.max(0, Math.floor(epochMs));

@@ -5,7 +5,7 @@ export function isLoopback(hostname: string): boolean {
   return hostname === 'localhost' || hostname.endsWith('.localhost') || hostname === '[::1]' || /^127(?:\.\d{1,3}){3}$/.test(hostname);
 }
 
-/** The hosts that hand out cloud credentials to machines and containers. Most of them have link-local addresses. */
+/** Hosts from which machines and containers get their cloud credentials. Most of them have link-local addresses. */
 export const metadataHosts: readonly string[] = [
   '169.254.169.254',
   '169.254.170.2',

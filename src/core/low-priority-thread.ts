@@ -33,17 +33,17 @@ interface Job {
 }
 
 /**
- * By how much the threads' priorities are lower than that of the event loop. If the event loop needs a whole core,
+ * How far we lower the priority of each kind of thread below the event loop's. If the event loop needs a whole core,
  * Linux gives a thread a tenth as much CPU time with `nice` 10, and a thirtieth with `nice` 15. Starting a thread takes
- * 100 to 450 ms of CPU time, so the first job can take several seconds if the event loop never pauses.
+ * 100 to 450 ms of CPU time, so if the event loop never pauses, the first job can take several seconds.
  */
 const niceness = {
   /** These jobs get more CPU time than those for bodies, because a person is waiting to be signed in. */
   passwords: 10,
   bodies: 15,
   /**
-   * V8's own threads collect the garbage of all threads, and the event loop waits for them when it collects its own. So
-   * they get more CPU time than our thread for large bodies.
+   * V8's own threads collect the garbage of all threads, and the event loop has to wait for them when it collects its
+   * own garbage. So they get more CPU time than our thread for large bodies.
    */
   v8: 10,
 };
@@ -93,8 +93,8 @@ function createThread(nice: number) {
     const others = listThreads();
     const started = new Worker(new URL('./low-priority-worker.ts', import.meta.url));
     const added = [...listThreads().difference(others)];
-    // If another thread was created at the same time, we can't tell which one is ours. The other one would keep the
-    // lower priority forever, so we don't lower any priority in that case.
+    // If another thread was created at the same time, we can't tell which one is ours. Leave both alone in that case,
+    // because the other thread would keep the lower priority forever.
     const own = added.length === 1 ? added : [];
     // Lower the priority here and not in the thread itself. Otherwise the thread would take half of a core from the
     // event loop while it loads its first modules.

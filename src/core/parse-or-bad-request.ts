@@ -32,7 +32,7 @@ const kinds: Readonly<Record<string, string>> = {
   ...{ object: 'an object', record: 'an object' },
 };
 
-/** Our own error messages for zod. If this returns undefined, zod uses its default message. */
+/** Returns our own message for a zod issue. If this returns undefined, zod uses its default message. */
 export function describeIssue(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
     case 'invalid_type': {

@@ -37,7 +37,7 @@ export interface CallUnits extends Units {
   readonly reportedCostNanos?: number;
 }
 
-/** Prices of a media model. Null for units that the model doesn't charge for. */
+/** Prices of a media model. A price is null if the model doesn't charge for that unit. */
 export interface UnitPrices {
   readonly perImageNanos: bigint | null;
   readonly perMillionCharactersNanos: bigint | null;

@@ -24,7 +24,7 @@ export const refusalCodes = {
   model_without_price: 'no_route',
   provider_not_allowed: 'no_route',
   tags_missing: 'no_route',
-  /** Used for calls that no model can serve if there's no more specific reason. */
+  /** No model can serve the call, and there's no more specific reason. */
   no_model: 'no_route',
 } as const;
 
@@ -41,15 +41,15 @@ export interface RefusedKey {
 export interface Refusal {
   readonly reason: RefusalReason;
   /**
-   * The rule behind the refusal: a ceiling such as `calls/day`, the class of a content rule, or the missing tags.
-   * Absent if the reason is specific enough.
+   * The rule that made us refuse the call, which is a ceiling such as `calls/day`, the class of a content rule, or the
+   * missing tags. Absent if the reason alone says enough.
    */
   readonly rule?: string;
   /** The limit of the ceiling, in calls, tokens or nano-dollars. */
   readonly limit?: number;
   /**
-   * The key of the refused call. Only set if the key itself is the reason (e.g. because it's expired), since such a
-   * call has no authenticated caller.
+   * The key of the refused call. We only set this if we refused the call because of its key (e.g. because the key has
+   * expired), since such a call has no authenticated caller.
    */
   readonly key?: RefusedKey;
 }

@@ -1,6 +1,6 @@
 /**
- * Remembers which parts of a request body (e.g. the history of a conversation) may occur in other bodies as well, so
- * that the journal only writes them once. This information goes away when the body is garbage-collected.
+ * Remembers which parts of a request body (e.g. the history of a conversation) other bodies may contain as well, so
+ * that the journal only has to write them once. We forget this when the body is garbage-collected.
  */
 
 export interface RepeatedPart {

@@ -10,7 +10,7 @@ export interface RequestFormat {
   /** Maps our model names to the provider's, e.g. to the names of deployments. */
   readonly modelNames: Readonly<Record<string, string>>;
   /**
-   * The field that limits the output tokens, for requests that we translate to the chat dialect or add a limit to. If a
+   * The field for the output limit in requests that we translate to the chat dialect, or to which we add a limit. If a
    * request is already in this dialect, we keep the field that the caller used. OpenAI's reasoning models reject
    * `max_tokens`, while many compatible vendors only accept `max_tokens`.
    */
@@ -20,7 +20,10 @@ export interface RequestFormat {
    * `ModelTraits.takesReasoning`).
    */
   readonly takesReasoning: 'none' | 'details';
-  /** Fields to remove from the body if the path names the model, because the path already has their values. */
+  /**
+   * Fields to remove from the body of requests with the model in their path, because the path already contains these
+   * values.
+   */
   readonly membersInPath: readonly string[];
   /** Fields that we add to the body if the caller didn't set them. */
   readonly addedMembers: Readonly<Record<string, string>>;
@@ -58,7 +61,7 @@ export interface MediaFormat {
   readonly speechShape: 'openai' | 'voice';
   /** The media type of the speech. Null to use the one in the vendor's response. */
   readonly speechMediaType: string | null;
-  /** Request settings for the `voice` format, which has the voice in the URL. */
+  /** How we build requests in the `voice` format, in which the URL contains the voice. */
   readonly speech: {
     readonly voiceIn: 'path' | 'query';
     readonly path: string;

@@ -42,7 +42,7 @@ export function createSseParser(limitBytes = 16 * 1024 * 1024) {
   let pending: Buffer = nothing;
   /**
    * Collects the bytes of events that are split across chunks. The first `bufferUsed` bytes are in use, and `pending`
-   * is a view of the last ones. As long as `pending` is a view of the latest chunk, we don't need this buffer.
+   * is a view of the last part of them. We don't need this buffer while `pending` is a view of the latest chunk.
    */
   let buffer: Buffer = nothing;
   let bufferUsed = 0;
@@ -145,7 +145,7 @@ export function createSseParser(limitBytes = 16 * 1024 * 1024) {
   };
 
   return {
-    /** Passes each event that the chunk completes to `read`, and returns the bytes of these events. */
+    /** Calls `read` for each event that this chunk completes, and returns the bytes of these events. */
     scan(chunk: Buffer, read: ReadEvent): Buffer {
       add(chunk);
       return scanPending(false, read);

@@ -10,13 +10,13 @@
 
 const share = 0.1;
 const maxDebtMs = 50;
-/** Writes that are larger than this take so long that they're worth a trip through the thread pool. */
+/** Larger writes take so long that it's worth moving them to the thread pool. */
 const maxBytes = 256 * 1_024;
 
 export function createSyncWrites(now: () => number = () => performance.now()) {
   /**
-   * By how much synchronous writes have exceeded their time budget, in milliseconds. The debt decreases as time passes.
-   * If it gets too high, all writes are asynchronous until the debt is paid.
+   * How far synchronous writes have exceeded their time budget, in milliseconds. The debt shrinks over time. If it gets
+   * too high, we write asynchronously until it's paid off.
    */
   let debtMs = 0;
   let countedAt = now();

@@ -1,7 +1,7 @@
 /**
- * The byte values of JSON's syntax characters. Scanners copy these into local constants, because V8 loads an imported
- * constant from memory each time. That doubled the time of a scan (1.2 instead of 0.6 µs for a string of 900 bytes,
- * measured).
+ * The byte values of JSON's syntax characters. Scanners should copy these into local constants, because V8 loads an
+ * imported constant from memory each time. In our measurements that doubled the time of a scan (1.2 instead of 0.6 µs
+ * for a string of 900 bytes).
  */
 export const characters = {
   quote: 0x22,

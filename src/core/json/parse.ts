@@ -21,7 +21,10 @@ export function parseJson(text: string): unknown {
 
 const colonFollows = /[ \n\r\t]*:/y;
 
-/** Visits only strings with a backslash, so texts without one cost a single search. May return true for invalid JSON. */
+/**
+ * Only looks at strings with a backslash, so if a text contains no backslash, a single search is enough. May return
+ * true for invalid JSON.
+ */
 function hasEscapedKey(text: string): boolean {
   for (let at = text.indexOf('\\'); at >= 0; at = text.indexOf('\\', at)) {
     at = endOfString(text, at);

@@ -1,6 +1,6 @@
 /**
- * A JSON parser (RFC 8259) without recursion. `JSON.parse` is several times faster, so we only use this where it can't
- * be used (see parse.ts and dialects/json/parse-lossless.ts).
+ * A JSON parser (RFC 8259) that doesn't use recursion. We only use it where we can't use `JSON.parse`, which is several
+ * times faster (see parse.ts and dialects/json/parse-lossless.ts).
  */
 import { characters } from './characters.ts';
 
@@ -141,7 +141,10 @@ export function readJson(
 
 const unfinished = Symbol('unfinished');
 
-/** Returns the offset after the closing quote of the string that starts or continues at `at`, or 0 if it has none. */
+/**
+ * `at` is the opening quote of a string or any position inside the string. Returns the offset after its closing quote,
+ * or 0 if the string isn't closed.
+ */
 export function endOfString(text: string, at: number): number {
   let end = text.indexOf('"', at + 1);
   while (end > 0 && isEscaped(text, end)) end = text.indexOf('"', end + 1);
@@ -158,8 +161,8 @@ function isEscaped(text: string, position: number): boolean {
 const needsCare = /[\\\u0000-\u001f]/;
 
 /**
- * From this length on, V8's `slice` doesn't copy the text but refers to the whole source, so a short string that we keep
- * in a cache would keep a whole request in memory. `JSON.parse` copies it.
+ * V8's `slice` doesn't copy strings of this length or more, but makes them refer to the whole source. A short string in
+ * a cache could then keep a whole request in memory, so we use `JSON.parse`, which does copy it.
  */
 const minSliceLength = 13;
 

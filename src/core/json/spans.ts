@@ -47,16 +47,16 @@ const none: ReadonlySet<string> = new Set();
 const maxWantedKeyLength = 32;
 
 /**
- * Lets a caller skip values whose end it already knows. It's called with a member's key and the offset of its value. It
- * returns the offset after the value, or null if it doesn't know, in which case we scan the value. Throws
- * JsonSyntaxError if the value is invalid.
+ * Lets a caller skip values if it already knows where they end. It gets a member's key and the offset of the value, and
+ * returns the offset after the value. If it returns null, we scan the value. Throws JsonSyntaxError if the value is
+ * invalid.
  */
 export type SkipMember = (key: string, at: number) => number | null;
 
 /**
- * Scans a whole body, which has to be a single JSON object in UTF-8 without a byte-order mark, or this throws
- * JsonSyntaxError. A body can have millions of members, so pass `wantedKeys` if you only need certain ones. `skip` is
- * called for each member that we collect.
+ * Scans a whole body. Throws JsonSyntaxError unless the body is a single JSON object in UTF-8 without a byte-order
+ * mark. A body can have millions of members, so pass `wantedKeys` if you only need certain ones. `skip` is called for
+ * each member that we collect.
  */
 export function scanObject(bytes: Buffer, wantedKeys?: ReadonlySet<string>, skip?: SkipMember): BodySpans {
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) throw new JsonSyntaxError('unexpected byte-order mark', 0);
@@ -153,14 +153,15 @@ export interface Splice {
 }
 
 /**
- * Applies `splices` to the body and keeps all other bytes. The splices can be in any order, but they must not overlap.
+ * Applies `splices` to the body and leaves all other bytes unchanged. The splices can be in any order, but they must
+ * not overlap.
  */
 export function splice(bytes: Buffer, splices: readonly Splice[]): Buffer {
   if (splices.length === 0) return bytes;
   const ordered = splices.length === 1 ? splices : [...splices].sort((a, b) => a.span.start - b.span.start);
   let length = bytes.length;
   for (const { span, replacement } of ordered) length += Buffer.byteLength(replacement) - (span.end - span.start);
-  // Copy by offsets. If we created a view of each piece first, that would take longer than the copying (measured).
+  // Copy by offsets. Creating a view of each piece first would take longer than the copying itself (measured).
   const result = Buffer.allocUnsafe(length);
   let at = 0;
   let from = 0;
@@ -210,7 +211,8 @@ export function setMember(spans: BodySpans, key: string, json: string): Splice {
 }
 
 /**
- * Creates splices that remove elements from an array. Each run of adjacent elements is removed together with one comma.
+ * Creates splices that remove elements from an array. A run of adjacent elements is removed by a single splice, which
+ * includes one of the commas next to it.
  */
 export function cutElements(elements: readonly Span[], isCut: readonly boolean[]): Splice[] {
   const splices: Splice[] = [];

@@ -125,8 +125,8 @@ export function skipSpace(bytes: Buffer, at: number): number {
 }
 
 /**
- * Contains 1 for each byte that's neither a quote nor a backslash nor a control character. Looking this up takes half
- * as long as three comparisons (measured).
+ * Contains 1 for each byte that can be part of a string as it is, and 0 for quotes, backslashes and control characters.
+ * Looking this up takes half as long as three comparisons (measured).
  */
 const isPlain = Uint8Array.from({ length: 256 }, (_, byte) => (byte < 0x20 || byte === quote || byte === backslash ? 0 : 1));
 
