@@ -5,9 +5,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * A timeout consists of this many steps. If the process hasn't had any CPU time for a while, the timer of the current
- * step fires before the event loop gets to read the responses that have arrived in the meantime. The remaining steps
- * give it time to read them.
+ * We split each timeout into this many steps. If the process hasn't had any CPU time for a while, the current step's
+ * timer fires before the event loop has read the responses that arrived in the meantime. The remaining steps give it
+ * time to read them.
  */
 export const timeoutSteps = 4;
 

@@ -58,9 +58,9 @@ export function toLocalTime(zone: string, at: number): LocalTime {
 }
 
 /**
- * Returns the instant that has this local time. If the local time occurs twice, this is the first one, and if a clock
- * change skips it, this is the instant of the change. `day`, `hour` and the other values can be out of range, e.g. day
- * 0 is the last day of the previous month.
+ * Converts a local time to an instant. If the local time occurs twice, this returns the first occurrence. If a clock
+ * change skips it, this returns the instant of the change. `day`, `hour` and the other values can be out of range, e.g.
+ * day 0 is the last day of the previous month.
  */
 export function fromLocalTime(zone: string, { year, month, day, hour = 0, minute = 0 }: Partial<LocalTime> & DateOfYear): number {
   const local = Date.UTC(year, month - 1, day, hour, minute);
@@ -79,8 +79,8 @@ interface DateOfYear {
 }
 
 /**
- * Some local times occur twice because the clock was set back. If `at` is the second one, returns its offset, such as
- * `+01:00`, and otherwise an empty string. A local time without an offset means the first occurrence.
+ * Returns the UTC offset of `at`, such as `+01:00`, if its local time had already occurred before the clock was set
+ * back. Otherwise, returns an empty string. A local time without an offset means the first occurrence.
  */
 export function offsetOfRepeatedTime(zone: string, at: number): string {
   if (fromLocalTime(zone, toLocalTime(zone, at)) === at - modulo(at, minuteMs)) return '';

@@ -1,9 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 
 /**
- * Does the work of one turn of the event loop together. Requests and responses that arrive in the same turn are handled
- * after all of them have been read, because reading and handling evict each other's code from the CPU caches. What they
- * have to write is then written at once.
+ * Collects callbacks during a turn of the event loop and runs them together at its end. We first read all requests and
+ * responses that arrive in the same turn, and handle them afterwards, because reading and handling evict each other's
+ * code from the CPU caches. This also lets us write all of the output at once.
  */
 export interface TurnBatch {
   /** Runs the callback at the end of this turn of the event loop, together with all other callbacks of the turn. */
@@ -32,8 +32,8 @@ export function createTurnBatch(): TurnBatch {
   const runBatch = (): void => {
     isScheduled = false;
     isRunning = true;
-    // If `nextTick` is called in a microtask, its callback runs when no microtasks are left. So `runFollowing` runs
-    // after everything that the batch has set off.
+    // If a microtask calls `nextTick`, the callback runs once there are no more microtasks. So `runFollowing` runs
+    // after everything that the batch has started.
     queueMicrotask(() => process.nextTick(runFollowing));
     const callbacks = batch;
     batch = [];

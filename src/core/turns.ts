@@ -1,6 +1,6 @@
 /**
- * Splits work on large buffers into pieces of about a millisecond. Other calls run between two pieces, so they wait for
- * one piece at most, no matter how much work there is.
+ * Splits work on large buffers into pieces that take about a millisecond. Other calls can run between two pieces, so
+ * they never wait for more than one piece, no matter how large the buffer is.
  */
 import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
@@ -9,11 +9,11 @@ import { createIsBusy } from './event-loop-load.ts';
 export const pieceBytes = 1_024 * 1_024;
 
 /**
- * How long we wait between two pieces of our work while the event loop is busy with other work. A piece takes about a
- * millisecond, but it also causes garbage collections, and work in other threads.
+ * How long we pause between two pieces if other work keeps the event loop busy. A piece only takes about a millisecond,
+ * but it also causes garbage collections and work in other threads.
  */
 const busyWaitMs = 10;
-/** Otherwise, we let other work use the event loop for up to this long between two pieces. */
+/** If the event loop isn't busy, we let other work run for up to this long between two pieces. */
 const othersMs = 4;
 /** If a turn of the event loop is shorter than this, there was no other work to do. */
 const idleTurnMs = 0.2;
@@ -35,7 +35,8 @@ export function createTurns({ now = () => performance.now(), isBusy }: TurnsOpti
   const letOthersRun = async (): Promise<void> => {
     if (isBusyWithOthers()) await wait(busyWaitMs);
     else await letOthersRunOnce();
-    // The piece runs now. This measures a bit too much, because others also do some work until the next turn.
+    // The next piece runs now. This measures slightly too much, because it includes other work that runs before the
+    // next turn.
     const startedAt = now();
     setImmediate(() => {
       ownMs += now() - startedAt;

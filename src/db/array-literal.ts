@@ -14,8 +14,8 @@ const minTextLength = 64;
 /**
  * Formats the values of one column. `bytea` values have to be in PostgreSQL's hexadecimal format, e.g. `\x00ff`.
  *
- * If no value has to be escaped, a PostgreSQL array looks like a JSON array except for the brackets. As long as the
- * values are short, JSON is by far the fastest format to create.
+ * If no value has to be escaped, a PostgreSQL array is the same as a JSON array with different brackets, and for short
+ * values JSON is by far the fastest format to create.
  */
 export function toArrayLiteral<Item>(items: readonly Item[], toValue: (item: Item) => ArrayValue): string {
   return joinValues(items.map(toValue));

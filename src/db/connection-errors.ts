@@ -1,6 +1,6 @@
 /**
- * Tells an unreachable database from a failed statement, because the API responds differently: with `no_db` or
- * `keystore_unavailable` if we can't reach the database, and with `query_failed` if a statement has failed.
+ * Distinguishes an unreachable database from a failed statement, because the API returns different errors for them:
+ * `no_db` or `keystore_unavailable` if we can't reach the database, and `query_failed` if a statement fails.
  */
 import { isObject } from '../core/json/narrow.ts';
 

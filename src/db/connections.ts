@@ -16,8 +16,8 @@ export type DatabaseLogger = Pick<Logger, 'warn'>;
 
 export interface ConnectionHooks {
   /**
-   * Called after each statement, both in `query` and inside transactions. The statement's result is only returned once
-   * this resolves.
+   * Called after each statement, both in `query` and inside transactions. We wait for this to resolve before we return
+   * the statement's result.
    */
   readonly onStatementDone?: () => Promise<void>;
   readonly outage?: Pick<OutageMonitor, 'failed' | 'responded'>;

@@ -28,14 +28,14 @@ export interface ListenerOptions {
   readonly connectTimeoutMs: number;
   readonly logger: DatabaseLogger | undefined;
   readonly outage: Pick<OutageMonitor, 'failed' | 'responded' | 'connectionLost'>;
-  /** Sends a notification over another connection than the one that listens. */
+  /** Sends a notification. This must not use the connection that listens. */
   readonly notify: (channel: string, payload: string) => Promise<unknown>;
 }
 
 const checkChannel = 'gateway_listening';
 /**
- * If this many of the notifications that we send to ourselves go missing in a row, we start polling. A single one doesn't
- * mean anything, because a busy process may just receive it late.
+ * We start polling once this many notifications to ourselves in a row haven't arrived. A single one doesn't mean
+ * anything, because a busy process may just receive it late.
  */
 const missedChecks = 2;
 

@@ -49,7 +49,10 @@ export function createOutageMonitor(logger: Logger | undefined, quietMs = defaul
    * why the database can't be reached.
    */
   let hasResponded = false;
-  /** When the outage began and when the server last responded (`performance.now()`, so both are monotonic). */
+  /**
+   * The times when the outage began and when the server last responded. Both come from `performance.now()`, so they're
+   * monotonic.
+   */
   let startedAt: number | null = null;
   let respondedAt = 0;
   let suppressed = new Map<string, number>();

@@ -19,8 +19,7 @@ export interface OutboxEntry {
    */
   readonly projectId?: string;
   /**
-   * The trace context (W3C `traceparent`) of whatever caused this row, if that was sampled. Defaults to the active
-   * span.
+   * The trace context (W3C `traceparent`) of whatever caused this row, if it was sampled. Defaults to the active span.
    */
   readonly trace?: string | undefined;
   /**

@@ -16,8 +16,8 @@ export interface ServerDatabaseOptions {
   readonly maxConnections?: number;
   readonly connectTimeoutMs?: number;
   /**
-   * The server cancels statements after this time. Set it to 0 to disable the timeout, as `gateway migrate` does. If
-   * the server doesn't respond at all, the client gives up five seconds later.
+   * The server cancels statements after this time. If the server doesn't respond at all, the client gives up five
+   * seconds later. Set this to 0 to disable the timeout, as `gateway migrate` does.
    */
   readonly statementTimeoutMs?: number;
   /** How often to check the LISTEN connection. */
@@ -63,8 +63,8 @@ export function openServerDatabase(options: ServerDatabaseOptions): Database {
         await client.query(settings);
       },
     });
-    // Without a listener, an 'error' event ends the process. The pool emits it for idle clients, and clients emit it
-    // while they're in use.
+    // An 'error' event without a listener would end the process. The pool emits the event for idle clients, and clients
+    // emit it themselves while they're in use.
     opened.on('error', outage.connectionLost);
     opened.on('connect', (client) => client.on('error', outage.connectionLost));
     return opened;

@@ -74,10 +74,11 @@ const connectionsPerProject = 4;
 const slotsOf = new WeakMap<Database, ReturnType<typeof createSlotsByKey>>();
 
 /**
- * Returns the database for use by one project, which gets at most four connections at a time. If a project sends a
- * flood of requests, they wait for each other instead of taking connections away from other projects. Don't call this
- * inside a transaction that it has started: if the project's other connections are all busy, the inner query would wait
- * for the outer transaction forever.
+ * Returns a database for queries of one project, with at most four connections at a time. If a project sends a flood of
+ * requests, they wait for each other and don't take connections away from other projects.
+ *
+ * Don't call this inside a transaction that was started with it. If the project's other connections are all busy, the
+ * inner query would wait forever for the outer transaction to end.
  */
 export function databaseOf(database: Database, projectId: string): Pick<Database, 'query' | 'transaction'> {
   const slots = slotsOf.get(database) ?? createSlotsByKey(connectionsPerProject);

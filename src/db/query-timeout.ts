@@ -1,6 +1,6 @@
 /**
- * A short timeout for queries that a caller is waiting for. If a server accepts a query and then never responds, the
- * caller would otherwise be stuck for 35 s.
+ * A short timeout for queries that a caller is waiting for. Without it, the caller would be stuck for 35 s if the
+ * server accepts a query and then never responds.
  */
 import { withTimeout } from '../core/time-limit.ts';
 import type { Database } from './database.ts';

@@ -47,9 +47,9 @@ export type Column<Row> = readonly [name: string, sqlType: string, toValue: (row
 
 /**
  * Builds a `select` that returns `rows`, together with its parameters. There has to be at least one row. The first
- * column is always sent as the array `$1`. For any other column, if all rows have the same value, we send it just once.
- * That's worth it because the server needs 0.05 to 0.5 µs per array element, and most usage columns have only one
- * distinct value.
+ * column is always sent as the array `$1`. If all rows have the same value in another column, we only send that value
+ * once. This is worth it because the server needs 0.05 to 0.5 µs per array element, and most usage columns contain only
+ * one distinct value.
  */
 export function selectRows<Row>(
   columns: readonly Column<Row>[],
@@ -94,7 +94,7 @@ export async function querySelected<Result, Row>(
 }
 
 /**
- * Runs `text` for one batch of `rows` after another, and returns what it returns for all of them. `toValues` returns the
+ * Runs the statement `text` once per batch of `rows`, and returns all of the resulting rows. `toValues` returns the
  * parameters for a batch.
  */
 export async function queryInBatches<Result, Row>(

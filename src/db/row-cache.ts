@@ -58,8 +58,8 @@ export function createRowCache<Row>(options: RowCacheOptions<Row>) {
   const missing = createLruCache<number>(maxRows);
   const loads = new Map<string, Load<Row>>();
   /**
-   * The keys that each running `warm` is still loading. When a row changes, its key is removed, and `warm` ignores the
-   * row that it loaded.
+   * For each `warm` that's running, the keys that it's still loading. When a row changes, we remove its key, so that
+   * `warm` ignores the row that it has loaded.
    */
   const warming = new Set<Set<string>>();
 
@@ -78,7 +78,7 @@ export function createRowCache<Row>(options: RowCacheOptions<Row>) {
   const loadOnce = async (key: string, isSuperseded: () => boolean): Promise<Row | null> => {
     const loadedAt = clock.now();
     const row = await load(key);
-    // If the row has changed during the load, what we've loaded may be outdated, so load it again.
+    // If the row has changed during the load, we may have loaded the old one, so load it again.
     if (isSuperseded()) return loadShared(key);
     if (row === null) {
       entries.delete(key);
@@ -129,7 +129,7 @@ export function createRowCache<Row>(options: RowCacheOptions<Row>) {
       const entry = entries.get(key);
       if (entry) {
         if (entry.mustRevalidate || now - entry.loadedAt >= staleIfErrorMs) return revalidate(key, entry);
-        // If the clock has jumped back to before the load, the age of the row is unknown, so reload it.
+        // If the clock was set back to before the load, we don't know the age of the row, so reload it.
         if (now < entry.revalidateAt && now >= entry.loadedAt) return entry.row;
         entry.revalidateAt = now + retryIntervalMs;
         revalidate(key, entry).catch((error: unknown) => onLoadError?.(error));

@@ -76,7 +76,7 @@ export function toUsage({ inputTokens, outputTokens }: Reply) {
 
 function chatStream({ requestNumber, json, model }: DemoRequest, reply: Reply): EventStream {
   const includeUsage = asObject(json.stream_options).include_usage === true;
-  // All chunks of the response start with this, and there's one for each word, so only build it once.
+  // Every chunk of the response starts with this. There's a chunk for each word, so we only build it once.
   const head = `data: {"id":"chatcmpl-demo-${requestNumber}","object":"chat.completion.chunk","created":${createdAt},"model":${JSON.stringify(model)},"system_fingerprint":"fp_demo","choices":[`;
   const end = includeUsage ? '],"usage":null}\n\n' : ']}\n\n';
   const chunk = (delta: string, finishReason = 'null') =>

@@ -1,4 +1,4 @@
-/** Types and functions for making up a reply to a conversation, no matter which vendor's API it came through. */
+/** Represents a conversation independently of the vendor's API that it came through, and makes up a reply to it. */
 
 import { asObject, asString, isObject, type JsonObject } from './json.ts';
 import { respondToMemoryPrompt } from './memory-worker.ts';
@@ -17,7 +17,7 @@ export interface Conversation {
   readonly attachments: number;
   /** Set if the conversation ends with the result of a tool. Null if it ends with a user message. */
   readonly toolResult: string | null;
-  /** The length of all messages in characters. We derive the token counts from it. */
+  /** The total number of characters in all messages. We derive the token counts from it. */
   readonly characters: number;
   readonly tools: readonly Tool[];
   /** If this names a tool, we call it no matter what the user says. */
@@ -42,7 +42,7 @@ export interface Reply {
 
 export type ComposeReply = (conversation: Conversation, request: DemoRequest) => Reply;
 
-/** Calls a tool if the user's text names one. If not, echoes the text, up to the limit that the caller has set. */
+/** Calls a tool if the user's text names one. Otherwise echoes the text, truncated to the caller's output limit. */
 export function composeReply(conversation: Conversation, request: DemoRequest): Reply {
   const tool = conversation.toolResult === null ? chooseTool(conversation) : undefined;
   if (tool !== undefined) return toReply(conversation, { text: '', toolCalls: [callTool(tool, conversation)], end: 'tools' });
@@ -103,8 +103,8 @@ function fillSchema(schema: JsonObject, text: string, depth: number): unknown {
 }
 
 /**
- * Returns the text of the last user message and how many attachments it has. `characters` counts the text of all
- * messages.
+ * Returns the text of the last user message and the number of its attachments. `characters` is the length of the text
+ * in all messages.
  */
 export function readTexts(messages: readonly JsonObject[], textTypes: readonly string[]) {
   const contents = messages.map(({ content }) => readContent(content, textTypes));
@@ -123,8 +123,8 @@ export function parseToolChoice(choice: unknown, nameOf: (choice: JsonObject) =>
 }
 
 /**
- * Returns the text of a message and how many other parts it has. The content may be a string. If it's a list of parts,
- * only those with a type in `textTypes` are text.
+ * Returns the text of a message, and how many of its parts aren't text. The content is either a string or a list of
+ * parts. Parts are text if their type is in `textTypes`.
  */
 export function readContent(content: unknown, textTypes: readonly string[]): { readonly text: string; readonly attachments: number } {
   if (!Array.isArray(content)) return { text: asString(content), attachments: 0 };

@@ -83,7 +83,7 @@ function embed(text: string, dimensions: number): Float32Array {
   return length === 0 ? sums : sums.map((sum) => sum / length);
 }
 
-/** Encodes the vector as little-endian 32-bit floats, whatever the byte order of the machine. */
+/** Encodes the vector as 32-bit floats, which are little-endian on any machine. */
 function toBase64(vector: Float32Array): string {
   const bytes = Buffer.allocUnsafe(vector.length * 4);
   for (const [index, value] of vector.entries()) bytes.writeFloatLE(value, index * 4);

@@ -1,4 +1,4 @@
-/** Every vendor reports errors in its own way, and has its own header for the API key. This describes both. */
+/** Describes how a vendor reports errors, and in which header it expects the API key. */
 import { type DemoRequest, type DemoResponse, jsonHeaders } from './response.ts';
 
 export interface Family {
@@ -6,7 +6,7 @@ export interface Family {
   readonly keyHeaders: readonly string[];
   readonly requestIdHeader: string;
   readonly missingModel: string;
-  /** Returns the body of an error. A stream contains the same in its error event. */
+  /** Returns the body of an error response. */
   errorBody(details: ErrorDetails): object;
 }
 

@@ -7,7 +7,7 @@ export function parseObject(body: Buffer): JsonObject | null {
     const value: unknown = JSON.parse(body.toString('utf8'));
     return isObject(value) ? value : null;
   } catch {
-    // If we return null, the caller responds with a 400.
+    // The caller responds with a 400.
     return null;
   }
 }

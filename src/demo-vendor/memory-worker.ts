@@ -14,7 +14,7 @@ export function respondToMemoryPrompt(schema: JsonObject, text: string): object 
   return isObject(properties.memories) ? { memories: findMemories(prompt) } : consolidate(prompt);
 }
 
-/** Returns a memory for each sentence in which a user says I, my, we or our, unless it's a question. */
+/** Returns a memory for each sentence in which a user says "I", "my", "we" or "our". Skips questions. */
 function findMemories({ conversations }: JsonObject): object[] {
   const said = asObjects(conversations)
     .flatMap((conversation) => asObjects(conversation.messages))
@@ -32,8 +32,8 @@ function findMemories({ conversations }: JsonObject): object[] {
 }
 
 /**
- * Answers a prompt for consolidating memories. If several memories consist of the same words in any order, we merge
- * them. We extract facts from sentences such as "I live in Oslo", and the page just lists all memories.
+ * Answers a prompt for consolidating memories. We merge memories that consist of the same words in any order, and
+ * extract facts from sentences such as "I live in Oslo". The page just lists all memories.
  */
 function consolidate({ new: added, known, facts }: JsonObject): object {
   const fresh = asObjects(added);

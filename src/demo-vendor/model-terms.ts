@@ -13,7 +13,7 @@ export function failureOf({ model }: DemoRequest, family: Family): DemoResponse 
   return seconds === undefined ? null : rateLimitResponse(family, model, { headers: { 'retry-after': seconds } });
 }
 
-/** Returns after how many deltas the stream breaks off. For most models that's infinity. */
+/** Returns the number of deltas after which the stream breaks off. For most models, that's infinity. */
 export function breakAfter({ model }: DemoRequest): number {
   return Number(/^break-after-(\d+)$/.exec(model)?.[1] ?? Infinity);
 }

@@ -3,8 +3,8 @@ import type { IncomingMessage } from 'node:http';
 const maxRequestBytes = 64 * 1024 * 1024;
 
 /**
- * Reads a body. If it's larger than `maxRequestBytes`, we discard it and return null. Rejects if the client
- * disconnects.
+ * Reads the body of a request. Returns null and discards the body if it's larger than `maxRequestBytes`. Rejects if the
+ * client disconnects.
  */
 export function readBody(request: IncomingMessage): Promise<Buffer | null> {
   const chunks: Buffer[] = [];

@@ -1,4 +1,6 @@
-/** The demo vendor's requests and responses. Handlers turn one into the other and never see the socket. */
+/**
+ * The demo vendor's requests and responses. Handlers turn a request into a response and have no access to the socket.
+ */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { JsonObject } from './json.ts';
 
@@ -14,9 +16,9 @@ export interface DemoRequest {
   /** The parsed body. If there's none, it's an empty object. */
   readonly json: JsonObject;
   readonly model: string;
-  /** The part of the path that varies, e.g. the name of a model, file or operation. */
+  /** The variable part of the path, e.g. the name of a model, file or operation. */
   readonly pathParam: string;
-  /** Links in responses begin with this, because it's where clients reach us. */
+  /** The scheme and host under which clients reach us. Links in responses begin with this. */
   readonly origin: string;
 }
 
@@ -26,7 +28,7 @@ export interface DemoRequest {
  */
 export interface EventStream {
   readonly opening: Iterable<string>;
-  /** Events with content. `paceMs` and `break-after-<n>` only apply to these. */
+  /** The events with content. `paceMs` and `break-after-<n>` don't affect any other events. */
   readonly deltas: Iterable<string>;
   readonly closing: Iterable<string>;
 }

@@ -17,7 +17,7 @@ import { parseForm } from './transcriptions.ts';
 import { writeResponse } from './write-response.ts';
 
 export interface DemoVendor {
-  /** The URL without a path. To get a base URL, append `/v1` for chat or `/v1beta` for video. */
+  /** The URL without a path. Append `/v1` to get the base URL for chat, or `/v1beta` for video. */
   readonly url: string;
   /** Closes all connections. It's fine to call this twice, because the second call waits for the first one. */
   close(): Promise<void>;
@@ -46,7 +46,7 @@ export interface ReceivedRequest {
   readonly request: DemoRequest;
   readonly route: Route | null;
   readonly family: Family;
-  /** The response to an invalid request. Null if the request is valid. */
+  /** The error response if the request is invalid, and null if it's valid. */
   readonly refusal: DemoResponse | null;
 }
 
@@ -161,7 +161,7 @@ function decodePathParam(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    // The path contains a percent sign that isn't an escape, so don't decode it.
+    // The path contains a percent sign that doesn't start a valid escape, so return it undecoded.
     return text;
   }
 }

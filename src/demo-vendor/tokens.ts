@@ -28,8 +28,8 @@ export function splitArguments(text: string): readonly string[] {
 }
 
 /**
- * Returns the words of a text in lower case, without punctuation. We split very long ones. Otherwise, V8 can use four
- * bytes for every repetition, and throws a `RangeError` at 64 MiB.
+ * Returns the words of a text in lower case, without punctuation. We split words of more than 1,024 characters. Without
+ * a limit, V8 can use four bytes per character and throws a `RangeError` when that reaches 64 MiB.
  */
 export function termsOf(text: string): readonly string[] {
   return text.toLowerCase().match(/[\p{L}\p{N}]{1,1024}/gu) ?? [];

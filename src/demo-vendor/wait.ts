@@ -1,4 +1,4 @@
-/** Waits for something while we're sending a response, but no longer than until the client disconnects. */
+/** Helpers that wait for something while we're sending a response, and stop waiting if the client disconnects. */
 import type { ServerResponse } from 'node:http';
 
 /**

@@ -1,6 +1,6 @@
 /**
- * Writes a response to the socket. This ends when everything is written, or when the client disconnects. If the client
- * is slow, we never buffer more than one event.
+ * Writes a response to the socket. Finishes when everything is written, or when the client disconnects. Even if the
+ * client is slow, we never buffer more than one event.
  */
 import type { ServerResponse } from 'node:http';
 import type { DemoResponse } from './response.ts';
@@ -10,7 +10,7 @@ export interface Delivery {
   readonly headers: Readonly<Record<string, string>>;
   /** How long to wait between two deltas of a stream. */
   readonly paceMs: number;
-  /** After this many deltas, we close the connection. */
+  /** The number of deltas after which we close the connection. */
   readonly breakAfter: number;
 }
 

@@ -27,7 +27,7 @@ interface OpenChoice {
   finishReason: string | null;
 }
 
-/** Takes chunks that were parsed by `parseLossless`. Throws UntranslatableError if they can't be assembled. */
+/** The chunks have to be parsed by `parseLossless`. Throws UntranslatableError if we can't assemble them. */
 export function assembleChat(chunks: readonly unknown[]): JsonObject {
   const head = new Map<string, unknown>();
   const choices = new Map<number, OpenChoice>();
@@ -54,8 +54,8 @@ export function assembleChat(chunks: readonly unknown[]): JsonObject {
 }
 
 /**
- * Merges a top-level field of a chunk. It should be the same in every chunk, but some vendors send it empty in the
- * first chunk, and some send a new `created` in each.
+ * Merges a top-level field of a chunk. The field should be the same in every chunk, but some vendors leave it empty in
+ * the first chunk, and some send a different `created` with each chunk.
  */
 function mergeHead(head: Map<string, unknown>, name: string, value: unknown): void {
   const existing = head.get(name);

@@ -82,7 +82,7 @@ function parseResponse(bytes: Buffer): ResponseSummary | null {
   const tokens = parseChatUsage(response.usage);
   const text = asString(message.content) ?? asString(message.refusal) ?? '';
   const finished = response.choices.length > 0 && response.choices.every(isFinished);
-  // The count is only for estimating usage, so skip it if the vendor reported the usage.
+  // We only need the count to estimate the usage, so don't count if the vendor reported the usage.
   const generatedCharacters = tokens === null ? countChoices(response.choices) : 0;
   return { tokens, isFinal: tokens !== null, turn: { text, toolCalls }, generatedCharacters, finished, ...readBillingReport(response) };
 }
@@ -156,7 +156,7 @@ function createStreamReader(): StreamReader {
    */
   let isCounted = false;
   let text = '';
-  /** Maps the index of each choice to whether its finish reason has arrived. */
+  /** Says for each choice, by its index, whether its finish reason has arrived. */
   const ends = new Map<unknown, boolean>();
   let problem: VendorErrorBody | null = null;
   let hasContent = false;

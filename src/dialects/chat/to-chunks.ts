@@ -11,7 +11,7 @@ import { callMembers, contentFields, functionMembers, messageTextFields, reasoni
 const choiceMembers = new Set(['index', 'message', 'finish_reason']);
 const messageMembers = new Set<string>(['role', 'tool_calls', 'function_call', 'reasoning_details', ...messageTextFields]);
 
-/** Takes a response that was parsed by `parseLossless`. Throws UntranslatableError if it can't be converted. */
+/** `response` has to be parsed by `parseLossless`. Throws UntranslatableError if we can't convert it. */
 export function toChatChunks(response: unknown): string[] {
   if (!isLosslessObject(response)) rejectUntranslatable('the response must be an object');
   const { id, object: _object, created, model, choices, usage = null, ...others } = response;

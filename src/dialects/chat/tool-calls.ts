@@ -52,8 +52,8 @@ export function createToolCallReader() {
 
   const readDelta = (delta: JsonObject): ToolCallDelta => {
     const { index, id, function: fn } = delta;
-    // Some vendors send no index. In that case a delta with an id is a complete call, and a delta without one continues
-    // the last call.
+    // Some vendors don't send an index. In that case, a delta with a new id starts a call, and a delta without an id
+    // continues the last call.
     const key = index ?? asNonEmptyString(id) ?? lastKey;
     lastKey = key;
     const { name, arguments: argumentPiece } = asObject(fn);
@@ -82,8 +82,8 @@ function createCall(position: number) {
 }
 
 /**
- * Some vendors give all calls the same index. If a complete call is followed by a delta with another id and a name, we
- * take it for a new call.
+ * Some vendors give all calls the same index. So if a call is complete and the next delta has another id and a name, we
+ * assume that a new call starts.
  */
 function isOtherCall(call: StreamedCall, id: unknown, name: unknown): boolean {
   const isOther = call.id !== null && asNonEmptyString(id) !== null && id !== call.id;

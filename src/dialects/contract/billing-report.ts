@@ -34,8 +34,8 @@ export function readBillingReport(response: JsonObject): BillingReport {
 const maxTierLength = 64;
 
 /**
- * Anthropic reports its fast mode and its region in separate fields. We treat both as tiers, so the result can be
- * `fast`, `us` or `fast+us`.
+ * Anthropic reports its fast mode and its region in separate fields. We treat both as service tiers, so the result can
+ * be e.g. `fast`, `us` or `fast+us`.
  */
 function readServiceTier(tier: string | null, { speed, inference_geo: geo }: JsonObject): string | null {
   if (speed === undefined && geo === undefined) return tier !== null && tier.length <= maxTierLength ? tier : null;
@@ -69,7 +69,7 @@ function readToolUses(usage: JsonObject, output: unknown): Readonly<Record<strin
 }
 
 /**
- * Output items that vendors don't bill per call, because they're calls of the caller's own tools or only cost tokens.
+ * Output items that vendors don't bill per call. They're either calls of the caller's own tools, or only cost tokens.
  */
 const unbilledItems: ReadonlySet<string> = new Set([
   'function_call',
@@ -85,8 +85,8 @@ function countItems(items: readonly unknown[], uses: Record<string, number>): vo
     const { type, action, container_id: container } = asObject(item);
     const [, tool] = typeof type === 'string' && !unbilledItems.has(type) ? (/^(\w{1,64})_call$/.exec(type) ?? []) : [];
     if (tool === undefined) continue;
-    // OpenAI bills searches, but not the pages that a search opens. It bills a container once, no matter how often
-    // code runs in it.
+    // OpenAI bills searches, but not opening the pages that were found. It bills each container once, no matter how
+    // often code runs in it.
     const { type: actionType = 'search' } = asObject(action);
     if (tool === 'web_search' && actionType !== 'search') continue;
     if (tool === 'code_interpreter' && typeof container === 'string') {
@@ -98,9 +98,9 @@ function countItems(items: readonly unknown[], uses: Record<string, number>): vo
 }
 
 /**
- * Returns the cost of a call in nano-dollars, or null if the vendor doesn't report it. OpenRouter reports USD. If the
- * caller uses their own key for the upstream vendor, OpenRouter reports that vendor's cost separately, so we add it.
- * xAI reports ticks of 1e-10 USD.
+ * Returns the cost of a call in nano-dollars, or null if the vendor doesn't report it. OpenRouter reports USD. If
+ * callers use their own key for the upstream vendor, OpenRouter reports that vendor's cost in a separate field, so we
+ * add both. xAI reports ticks of 1e-10 USD.
  */
 function readCost(usage: JsonObject): number | null {
   const { cost, is_byok: isOwnKey, cost_details: details, cost_in_usd_ticks: ticks } = usage;

@@ -9,8 +9,8 @@ const overflowNames: ReadonlySet<string | null> = new Set([
 ]);
 
 /**
- * Most vendors have no error code for a prompt that's too long, or send `invalid_request_error` for everything, so the
- * message has to be searched as well.
+ * Most vendors don't have an error code for prompts that are too long, or send `invalid_request_error` for everything,
+ * so we have to search the message as well.
  */
 const overflowPhrases = new RegExp(
   [
@@ -50,9 +50,9 @@ interface ErrorTexts {
 /** Parameters that can contain the prompt. If an error names any other parameter, the prompt wasn't too long. */
 const promptParams = /message|input|prompt|content|token/i;
 /**
- * Matches quotations, which are removed before the search. Vendors quote values from the request, and a phrase in there
- * proves nothing. The exception is a quoted `message`, because that's another vendor's error passed on. A quotation has
- * to follow a space or a bracket, because some of the phrases contain apostrophes.
+ * Matches quotations, which we remove before we search the message. Vendors quote values from the request, and a phrase
+ * in such a value doesn't prove anything. We keep a quoted `message`, because that's the message of another vendor's
+ * error. A quotation has to follow a space or a bracket, because some of the phrases contain apostrophes.
  */
 const quotations = /(?<=^|[\s([{:,=])(?<!["']message["']: ?)(?:"[^"]*"|'[^']*')/g;
 

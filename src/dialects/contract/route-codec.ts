@@ -28,12 +28,13 @@ export interface RequestSummary {
 export interface ResponseSummary extends BillingReport {
   /** The usage that the vendor reported, or null if it didn't report any. */
   readonly tokens: Tokens | null;
-  /** True if the token count is final, false if the vendor may still report a higher one. */
+  /** True if the token count is final. If it's false, the vendor may still report a higher count. */
   readonly isFinal: boolean;
   readonly turn: AssistantTurn;
   /**
-   * How many characters the model has generated so far, in all choices and including reasoning. We don't count them in
-   * JSON responses of chat and messages that have final token counts, so it's 0 there.
+   * The number of characters that the model has generated so far, in all choices and including reasoning. For JSON
+   * responses on the chat and messages routes this is 0 if the token counts are final, because we don't need an
+   * estimate then.
    */
   readonly generatedCharacters: number;
   /** Set if the vendor goes on generating in the background (`background: true` on the responses route). */
@@ -63,8 +64,8 @@ export interface StreamReader {
   read(event: SseEvent): StreamEventKind;
   summary(): ResponseSummary;
   /**
-   * Returns true once the vendor has sent the whole output of this many choices. The usage and the end of the stream
-   * may still be missing.
+   * Returns true once the vendor has sent all output of this many choices. It may still have to send the usage and the
+   * end of the stream.
    */
   hasAllOutput(choices: number): boolean;
   /** Returns true if the response is complete even without the event that closes a stream, which some vendors omit. */
@@ -89,7 +90,7 @@ export interface RouteCodec {
   parseRequest(body: Buffer, spans: BodySpans): RequestSummary;
   /**
    * Returns the edits that turn the caller's body into a request to this vendor. They replace the model by the vendor's
-   * id, and make streams report usage.
+   * id, and make the vendor report the usage of streams.
    */
   patchForVendor(body: Buffer, spans: BodySpans, vendorModel: string, stream: boolean): Splice[];
   /** Parses a JSON response. Returns null if it isn't a response of this route. */

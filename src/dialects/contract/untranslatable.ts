@@ -1,6 +1,6 @@
 /**
- * Thrown if a request contains something that the other dialect can't express. We don't send the request without that
- * part, because it would mean something else. The gateway skips the candidate instead.
+ * Thrown if the other dialect has no equivalent for a part of a request. Without that part the request would mean
+ * something else, so we don't send it, and the gateway skips the candidate.
  */
 import type { ErrorDetails } from '../../core/errors.ts';
 
@@ -10,7 +10,7 @@ interface UntranslatableOptions {
   readonly details?: ErrorDetails | undefined;
 }
 
-/** The message names what can't be translated. It's always a fixed sentence and never quotes the caller's text. */
+/** The message says what we can't translate. It's always a fixed sentence and never quotes the caller's text. */
 export class UntranslatableError extends Error {
   readonly param: string | null;
   readonly details: ErrorDetails | undefined;

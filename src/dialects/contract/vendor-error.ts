@@ -5,8 +5,8 @@ import { parseJson } from '../../core/json/parse.ts';
 import { isContextOverflow, parseExceededWindow } from './context-overflow.ts';
 
 /**
- * The contents of a vendor's error body, with null for everything that's missing. The texts are unchecked: they can
- * have any length, and vendors sometimes repeat a secret in them.
+ * The contents of a vendor's error body. Fields that the vendor didn't send are null. We haven't checked the texts, so
+ * they can have any length, and they may contain a secret because vendors sometimes repeat one.
  */
 export interface VendorErrorBody extends VendorReport {
   readonly message: string | null;
@@ -44,8 +44,8 @@ function normalize(error: Omit<VendorErrorBody, 'windowTokens'>): VendorErrorBod
 }
 
 /**
- * Returns an error code. Returns null if the code just repeats the HTTP status, as a number or as text, because that
- * tells us nothing.
+ * Returns an error code. Returns null if the vendor just repeats the HTTP status as a number or a string, because that
+ * tells us nothing new.
  */
 function asCode(value: unknown): string | null {
   const code = typeof value === 'number' ? String(value) : asText(value);
@@ -61,7 +61,7 @@ function asText(value: unknown): string | null {
   return text === '' || text === 'None' || text === 'about:blank' ? null : text;
 }
 
-/** Reads Anthropic's `details` object. Returns null for Google's `details`, which is a list. */
+/** Reads Anthropic's `details` object. Returns null for the list that Google sends in this field. */
 function readDetails({ details }: JsonObject): ErrorDetails | null {
   const { error_code: errorCode, unsupported } = asObject(details);
   if (typeof errorCode !== 'string') return null;
@@ -71,7 +71,7 @@ function readDetails({ details }: JsonObject): ErrorDetails | null {
   };
 }
 
-/** Returns a value from Google's `details`. It's taken from the first entry that has this `key`. */
+/** Returns the value of `key` in Google's `details`, from the first entry that has one. */
 function findDetail({ details }: JsonObject, key: string): string | null {
   return asText(
     asArray(details)
@@ -85,7 +85,10 @@ function findField({ details }: JsonObject): string | null {
   return asText(asObject(violation).field);
 }
 
-/** Joins FastAPI's location of an issue, e.g. `["body", "messages", 0]`, into a path. */
+/**
+ * Converts the location of an issue in FastAPI's format to a path. For example, `["body", "messages", 0]` becomes
+ * `messages.0`.
+ */
 function toPath(location: unknown): string | null {
   const path = asArray(location).filter((part) => part !== 'body' && (typeof part === 'string' || typeof part === 'number'));
   return path.length === 0 ? null : path.join('.');

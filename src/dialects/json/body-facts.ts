@@ -1,11 +1,11 @@
 /**
- * Facts about large bodies, which the low-priority thread finds out (`routes/inspect-body.ts`). We remember them, so
- * that the event loop doesn't have to search the same body again. They're garbage-collected together with the body.
+ * Stores what the low-priority thread has found out about large bodies (`routes/inspect-body.ts`), so that the event
+ * loop doesn't have to search them again. The facts are garbage-collected together with the body.
  */
 import { largeBytes } from '../../core/low-priority-thread.ts';
 
 export interface InputSize {
-  /** The size of the body in bytes, without the base64 of media. */
+  /** The size of the body in bytes, not counting the base64 of media. */
   readonly textBytes: number;
   /** The number of images, including those that are only referenced by URL. */
   readonly images: number;
@@ -40,8 +40,8 @@ export function rememberFacts(body: Buffer, facts: BodyFacts): void {
 }
 
 /**
- * Returns undefined if the body was never inspected. That's the case for small bodies, and also for large ones that
- * have changed since, e.g. because recall inserted a block.
+ * Returns undefined if the body wasn't inspected. We don't inspect small bodies, and if a large body is changed after
+ * its inspection, e.g. because recall inserts a block, the result is a new body without facts.
  */
 export function factsOf(body: Buffer): BodyFacts | undefined {
   return body.length < largeBytes ? undefined : known.get(body);

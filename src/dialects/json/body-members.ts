@@ -4,7 +4,7 @@ import { JsonSyntaxError } from '../../core/json/syntax.ts';
 import { factsOf } from './body-facts.ts';
 import { knownRegionsOf, unknownPieces } from './known-regions.ts';
 
-/** Returns the positions of the fields `keys` in a JSON body. Throws `bad_json` if the body isn't valid JSON. */
+/** Returns the positions of the fields `keys` in a JSON body. Throws `bad_json` if the JSON is invalid. */
 export function scanJson(body: Buffer, keys: ReadonlySet<string>, skip?: SkipMember): BodySpans {
   try {
     return scanObject(body, keys, skip);
@@ -19,8 +19,8 @@ export function scanJson(body: Buffer, keys: ReadonlySet<string>, skip?: SkipMem
 const otherModelKeys = ['models', 'plugins'] as const;
 
 /**
- * Fields that affect what a vendor bills. Bodies that repeat them are rejected, because the gateway and the vendor have
- * to read the same value.
+ * Fields that affect what a vendor bills. We reject bodies that contain one of them twice, because the gateway and the
+ * vendor have to use the same value.
  */
 export const billedKeys: readonly string[] = [
   ...['max_tokens', 'max_completion_tokens', 'max_output_tokens', 'n', 'prediction', 'service_tier', 'speed', 'inference_geo'],
@@ -40,7 +40,8 @@ export function rejectBody(message: string): never {
 }
 
 /**
- * Throws `bad_json` if the body repeats one of `keys`, because the gateway and the vendor might use different values.
+ * Throws `bad_json` if the body contains one of `keys` more than once, because the gateway and the vendor might use
+ * different values.
  */
 export function rejectDuplicateKeys({ repeated }: BodySpans, keys: readonly string[]): void {
   const key = repeated.size === 0 ? undefined : keys.find((name) => repeated.has(name));
@@ -57,8 +58,8 @@ export function rejectOtherModels({ members }: BodySpans): void {
 }
 
 /**
- * Returns the value of `stream`. Null means false, because OpenAI's API allows it. Throws `bad_json` with the message
- * if the type is wrong.
+ * Returns the value of `stream`. Null counts as false, because OpenAI's API allows it. If the value has the wrong type,
+ * throws `bad_json` with this message.
  */
 export function parseStream({ members }: BodySpans, message: string): boolean {
   const kind = members.get('stream')?.kind ?? 'null';
@@ -116,7 +117,7 @@ export function parsePositiveInteger(body: Buffer, member: Member | undefined): 
 }
 
 /**
- * Parses a number from a string. We accept `08`, `+8` and `1_0`, because some vendors do. Returns null if the result
+ * Parses a number from a string. Some vendors accept `08`, `+8` and `1_0`, so we do too. Returns null if the result
  * isn't a positive integer.
  */
 export function parseLenientCount(text: string): number | null {
@@ -125,8 +126,8 @@ export function parseLenientCount(text: string): number | null {
 }
 
 /**
- * Checks whether the caller explicitly asks for random samples, with a `temperature` above 0 or with several choices. A
- * missing `temperature` doesn't count, even though the vendor's default may be above 0.
+ * Returns true if the caller explicitly asks for random samples, by setting `temperature` above 0 or by requesting
+ * several choices. A missing `temperature` doesn't count, even though the vendor's default may be above 0.
  */
 export function asksForSampling(body: Buffer, { members }: BodySpans): boolean {
   return parseAmount(body, members.get('temperature')) > 0 || parseAmount(body, members.get('n')) > 1;
@@ -144,9 +145,9 @@ const letterU = 0x75;
 const zero = 0x30;
 
 /**
- * Returns true if the body may contain letters or underscores that are escaped, such as `\u0061`. If it does, searching
- * the bytes for a name could miss it. JSON encoders don't write such escapes on their own. They only escape characters
- * such as `<` and `é`.
+ * Returns true if the body may contain escaped letters or underscores, such as `\u0061`. In that case we can't rely on
+ * searching the bytes for a name. JSON encoders don't normally produce such escapes, because they only escape
+ * characters such as `<` and `é`.
  */
 export function hidesAscii(body: Buffer): boolean {
   const known = factsOf(body)?.hidesAscii;

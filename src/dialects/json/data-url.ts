@@ -4,7 +4,7 @@
  */
 import { hash } from 'node:crypto';
 
-/** Returns the size and hash of binary content, which are stored in place of the content itself. */
+/** Returns the size and the hash of binary content. We store these instead of the content itself. */
 export function digestBytes(bytes: Buffer): { bytes: number; sha256: string } {
   return { bytes: bytes.length, sha256: hash('sha256', bytes, 'hex') };
 }
@@ -25,7 +25,7 @@ export function parseDataUrl(text: string): { mediaType: string; bytes: Buffer }
 
 /**
  * Replaces each base64 data URL in `text` by `[media type, size, SHA-256]`, so the same URL always gives the same
- * result. We leave short URLs alone. Otherwise, a text full of empty URLs would grow eightfold, and we'd compute a hash
+ * result. Short URLs stay unchanged. Otherwise, a text full of empty URLs would grow eightfold, and we'd compute a hash
  * for every 13 characters.
  */
 export function foldDataUrls(text: string): string {
@@ -34,7 +34,7 @@ export function foldDataUrls(text: string): string {
   const parts: string[] = [];
   let from = 0;
   while (markAt >= 0) {
-    // The part before the data can't be longer than `maxHeadLength`, so we don't look for `data:` any further back.
+    // A data URL has at most `maxHeadLength` characters before its data, so we don't look further back for `data:`.
     // Otherwise, a text that just repeats `;base64,` would take quadratic time.
     const searchFrom = Math.max(from, markAt - maxHeadLength);
     const start = searchFrom + text.slice(searchFrom, markAt).lastIndexOf(scheme);

@@ -6,12 +6,15 @@
 import { asString, isObject, type JsonObject } from '../../core/json/narrow.ts';
 
 /**
- * Fields with strings that the model didn't write: identifiers, API names, signatures, base64 of media, or encrypted
- * text.
+ * Fields whose strings the model didn't write, such as identifiers, API names, signatures, base64 of media, and
+ * encrypted text.
  */
 const label =
   /^(?:(?:.*_)?(?:id|type|role|status|object|model|format|signature|reason|data|b64)|b64_json|encrypted_content|obfuscation|detail)$/;
-/** We don't count objects and lists in these fields, because they quote sources or repeat text from another field. */
+/**
+ * We don't count objects and lists in these fields, because they quote sources, or repeat text that another field
+ * contains.
+ */
 const quotingMembers: ReadonlySet<string> = new Set(['logprobs', 'annotations', 'citations', 'citation']);
 /** Maps the type of an object to the field that contains its encrypted model output. */
 const sealedMembers: ReadonlyMap<unknown, string> = new Map([
@@ -23,10 +26,10 @@ const sealedMembers: ReadonlyMap<unknown, string> = new Map([
 const dataUrl = /^data:[\w.+-]+\/[\w.+-]+[;,]/;
 
 /**
- * Counts the characters in a delta, a message, or a list of them. If you pass `counted`, strings in this set are
- * skipped, because a vendor may send the same text under several names.
+ * Counts the characters in a delta, a message, or a list of either. A vendor may send the same text in several fields.
+ * If you pass `counted`, we skip strings that are already in this set, and add the others to it.
  *
- * This isn't recursive, because a vendor's JSON may be nested deeper than the stack.
+ * This isn't recursive, because a vendor's JSON may be nested deeper than the stack allows.
  */
 export function countGeneratedText(value: unknown, counted?: Set<string>): number {
   let count = 0;
@@ -67,8 +70,8 @@ function isImage({ type }: JsonObject, name: string): boolean {
 }
 
 /**
- * Counts encrypted text, which vendors bill even though nobody else can read it. Base64 turns three bytes into four
- * characters, so three quarters of its length count.
+ * Counts encrypted text, which vendors bill even though nobody else can read it. Base64 encodes three bytes as four
+ * characters, so we count three quarters of its length.
  */
 function countSealed(holder: JsonObject): number {
   const name = sealedMembers.get(holder.type);
