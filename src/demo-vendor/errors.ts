@@ -13,11 +13,11 @@ export interface Family {
 export interface ErrorDetails {
   readonly status: number;
   readonly message: string;
-  /** OpenAI's code for the error. The other vendors derive theirs from the status. */
+  /** OpenAI's code for the error. Google's is derived from the status. */
   readonly code?: string;
   /** Only OpenAI names the parameter that's invalid. */
   readonly param?: string;
-  /** Only Google and Anthropic have `details`. */
+  /** Only Google's errors have `details`. */
   readonly details?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
 }
