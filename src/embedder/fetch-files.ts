@@ -32,7 +32,7 @@ export interface FetchOptions {
   /** A folder for partial files. It has to exist, and the caller deletes it. */
   readonly temporary: string;
   readonly variables: Variables;
-  /** Where to fetch models from, instead of the pinned address of the model hub. */
+  /** If this is set, we fetch models from here instead of from the pinned address of the model hub. */
   readonly hubAddress?: string;
   readonly logger: Logger;
   readonly signal: AbortSignal;

@@ -1,7 +1,6 @@
 /**
- * Pins everything that the local embedder consists of. The weights, the tokenizer and the unpacked runtime are pinned
- * by their SHA-256, and the runtime's packages by the integrity that npm publishes. We never use a file with a
- * different hash.
+ * Pins all files of the local embedder. We never use a file with a different hash. The weights, the tokenizer and the
+ * unpacked runtime are pinned by their SHA-256, and the runtime's packages by the integrity that npm publishes.
  */
 import type { LocalModel } from '../core/local-model.ts';
 

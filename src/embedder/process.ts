@@ -2,8 +2,8 @@
  * The embedder process. It loads the models, and serves vectors until its IPC channel closes, which happens when the
  * service ends for any reason.
  *
- * It has no state, so the service can simply kill it. It ignores the stop signals that a terminal or supervisor sends
- * to the whole process group, because calls that are still running in the service need it.
+ * It has no state, so the service can simply kill it. If a terminal or supervisor sends a stop signal to the whole
+ * process group, the embedder ignores it, because the service still needs vectors for calls that are in progress.
  */
 import type { Server } from 'node:http';
 import { Socket } from 'node:net';

@@ -21,7 +21,7 @@ interface Waiting {
 }
 
 const limits = { requests: 256, characters: 8 * 1024 * 1024 };
-/** Texts up to this length jump the queue. Chosen so that even the longest search query does. */
+/** Texts up to this length jump the queue. Even the longest search query isn't longer than this. */
 const maxShortCharacters = 2_200;
 const shortTurns = 4;
 

@@ -10,8 +10,8 @@ import type { EmbeddingQueue } from './queue.ts';
 
 const maxInputBytes = 8 * 1024 * 1024;
 /**
- * The gateway replaces the model in a client's body, such as the tier `embed`, by the name of one of our models. Leave
- * room for that, so that a body that was within the limit isn't refused because of a longer name.
+ * The gateway replaces the model in a client's body, e.g. the tier `embed`, with the name of one of our models. Leave
+ * room for that name, so that we don't refuse a body just because the name is longer.
  */
 const maxBodyBytes = maxInputBytes + Math.max(...localModels.map(({ length }) => length));
 /** Limits the total size of request bodies that are waiting for a response. */

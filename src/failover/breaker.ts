@@ -58,7 +58,7 @@ export interface Breakers {
 interface Breaker {
   state: BreakerState;
   consecutiveFailures: number;
-  /** How many streams in a row the vendor has broken off. */
+  /** The number of consecutive streams that the vendor has broken off. */
   brokenStreams: number;
   successesInHalfOpen: number;
   openedAt: number | null;
@@ -186,7 +186,7 @@ export function createBreakers(clock: Clock, onChange: OnChange = () => undefine
       count(breaker, 1, 0);
       breaker.consecutiveFailures = 0;
       if (isComplete) breaker.brokenStreams = 0;
-      // If recent streams have all broken off, the start of another one proves nothing.
+      // If the last streams have all broken off, starting another one doesn't prove that the provider works.
       if (breaker.brokenStreams < failuresToOpen) succeed(breaker, projectId, provider);
     },
     recordFailure(projectId, provider) {

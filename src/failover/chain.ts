@@ -27,15 +27,15 @@ export type ChainResult<Success> =
   | { readonly kind: 'exhausted'; readonly failures: readonly AttemptFailure[] }
   /**
    * The deadline passed, the caller disconnected or the service is stopping. `cut` is the attempt that was interrupted,
-   * if there was one.
+   * or null if none was running.
    */
   | { readonly kind: 'aborted'; readonly failures: readonly AttemptFailure[]; readonly cut: AttemptFailure | null };
 
 export interface Chain<Success> {
   readonly candidates: readonly Candidate[];
   /**
-   * True if the call refers to state that only one member of the pool has. A refusal by another member then isn't
-   * final.
+   * True if the call refers to state that only one member of the pool has. If a member refuses the call, we then still
+   * try the others.
    */
   readonly hasStateAtMember?: boolean;
   /**
@@ -111,8 +111,8 @@ const maxFailedMembers = 2;
 
 /**
  * After a member of a pool has failed, removes those candidates that would fail as well. If one member refuses a
- * request, so would all the others. After a 429, we've reached the rate limit of the account, which all of its members
- * share.
+ * request, all the others would refuse it too. A 429 means that we've reached the rate limit of an account, which all
+ * members with that account share.
  */
 function withoutUselessMembers(
   queue: readonly Candidate[],

@@ -27,10 +27,10 @@ export function classifyFailure(error: VendorError): FailureKind {
 const accountStatuses: ReadonlySet<number> = new Set([401, 402, 403]);
 
 /**
- * Returns true if the vendor's status should be passed on as a refusal, provided that all other models have refused
- * too. Unlike `classifyFailure`, this includes 404, 405, 408 and 409. As long as there are other candidates, we treat
- * these as failures, because another provider may well serve the request. If none of them does, the vendor's status
- * tells the caller more than a 502 would.
+ * Returns true if we should pass the vendor's status on as a refusal once all other models have refused too. Unlike
+ * `classifyFailure`, this includes 404, 405, 408 and 409. As long as there are other candidates, we treat these as
+ * failures, because another provider may well serve the request. In the end, the vendor's status tells the caller more
+ * than a 502 would.
  */
 export function isFinalRefusal(error: VendorError): boolean {
   const { kind, status } = error;

@@ -15,7 +15,7 @@ export interface ContentWait {
   readonly projectId: string;
   readonly provider: string;
   readonly breakerKey: string;
-  /** The tick (not the time) at which the call started to wait. */
+  /** The number of the tick in which the call started to wait. */
   readonly startedAt: number;
   /** True once this wait has been reported as slow, so that it's only reported once. */
   isSlow: boolean;

@@ -29,7 +29,7 @@ export function reportAttempt(breakers: Breakers, { projectId, candidate, error,
     breakers.coolDown(projectId, key, now + accountProblemMs);
 }
 
-/** Vendors reject an API key with a 401, and respond with a 402 if the account has to be paid first. */
+/** Vendors send a 401 if they reject an API key, and a 402 if the account needs a payment. */
 const keyStatuses: ReadonlySet<number> = new Set([401, 402]);
 
 /**

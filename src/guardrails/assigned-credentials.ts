@@ -35,8 +35,8 @@ export function findAssigned(text: string): Credential[] {
     if (!isSecretValue(groups.value ?? '', { isPassword, isQuoted, next: text.charAt(matchEnd) })) continue;
     const end = findValueEnd(text, matchEnd, { start, isWhole: isPassword && isQuoted });
     found.push({ kind: 'assignment', start, end });
-    // Continue after the secret, so that we don't find names inside it. But if the value is longer than the match, go
-    // back by the length of a name, because its last part may be the name of the next secret.
+    // Continue after the secret, so that we don't find names inside it. If the value is longer than the match, its last
+    // part may be the name of the next secret, so go back by the length of a name.
     assigned.lastIndex = Math.max(matchEnd, end - maxNameLength);
   }
   return found;

@@ -19,8 +19,8 @@ export interface ContentRule {
 }
 
 /**
- * The id of a rule depends on what it looks for, but not on its action. A rule keeps its hits if somebody switches it
- * from observe to block.
+ * The id of a rule depends on what it looks for, but not on its action. That way, the rule keeps its hits if somebody
+ * switches it from observe to block.
  */
 export function ruleIdOf({ class: ruleClass, place, expression = '' }: ContentRule): string {
   return hash('sha256', JSON.stringify([ruleClass, place, expression])).slice(0, 16);

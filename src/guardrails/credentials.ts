@@ -9,8 +9,8 @@ import { boundRuns, type Credential, maxRunLength, prefixedCredential, secretAdd
 const placeholder = '[credential]';
 
 /**
- * A replacement can reveal another credential right behind it, so we search again until there are none left. Real texts
- * have few of them in a row, so there's a limit.
+ * Replacing a credential can reveal another one right behind it, so we search again until there are none left. Real
+ * texts rarely have many credentials in a row, so we can limit the number of passes.
  */
 const maxPasses = 8;
 
@@ -202,8 +202,8 @@ function findFramed(text: string, hasTokens: boolean): readonly Credential[] {
 }
 
 /**
- * The pattern's first group is the credential, or else the whole match. The pattern may match at most one character
- * after the credential.
+ * The pattern's first group is the credential. Without a group, it's the whole match. The pattern may match at most one
+ * character after the credential.
  */
 function findCaptured(kind: string, pattern: RegExp, text: string): Credential[] {
   return matchEach(pattern, text, ({ 0: whole, 1: secret = whole, index }) => {

@@ -78,7 +78,7 @@ const delimiters = /([:：;,，。=(){}<>|]|\.{3}|(?<!\[)…)/;
 const segmentCore = /[^\s"'`“”‘’«»「」](?:.*[^\s"'`“”‘’«»「」])?/su;
 
 /**
- * Messages such as `Invalid value: <text>` quote the request without quotation marks. Removes the text between two
+ * Vendors also quote the request without quotation marks, as in `Invalid value: <text>`. Removes the text between two
  * delimiters if it's in the request.
  */
 function removeSegments(text: string, request: string): string {
@@ -112,7 +112,7 @@ function removeRuns(text: string, request: string): string {
  */
 const maxOccurrences = 50;
 
-/** Returns true if the text is in the request, other than as a property name or as the value of `model` or `role`. */
+/** Returns true if the request contains the text. Property names and the values of `model` and `role` don't count. */
 function isEchoed(text: string, request: string): boolean {
   if (!/[\p{L}]|\d{5}/u.test(text) || text.length < 2) return false;
   let count = 0;

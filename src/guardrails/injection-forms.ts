@@ -47,7 +47,8 @@ export function joinMarked(text: string): string {
 }
 
 /**
- * Joins text that is spelled with spaces or signs between the letters, if there are at least eight letters in a row.
+ * Joins text that is spelled with spaces or punctuation between the letters, if there are at least eight letters in a
+ * row.
  */
 export function joinSpaced(text: string): string[] {
   return Array.from(text.matchAll(/(?<![\p{L}\d])(?:\p{L}[ ._*~-]{1,3}){7,}\p{L}(?![\p{L}\d])/gu), ([run]) =>

@@ -21,7 +21,10 @@ interface Language {
   readonly prompt?: string;
 }
 
-/** Only actual commands count. Reporting something (`we ignore …`) or forbidding it (`never ignore …`) is fine. */
+/**
+ * Only actual commands should match, so we exclude text that reports something (`we ignore …`) or forbids it (`never
+ * ignore …`).
+ */
 const notReported =
   '(?<!\\b(?:we|they|he|she|who|which|users?|people|models?|never|not|don.?t|cannot|can.?t|won.?t|didn.?t|doesn.?t|shouldn.?t) (?:(?:often|usually|always|sometimes|also|just|simply) )?)';
 
@@ -123,7 +126,7 @@ const languages: readonly Language[] = [
 
 /** Allows a few words between the parts of a phrase, but not the end of a sentence. */
 const gap = '[^.!?\\n。！？]{0,24}?';
-/** Allows the ending of the first word and one more word, for words that belong together. */
+/** For words that belong together. Only leaves room for the ending of the first word and for one more word. */
 const smallGap = '[^.!?\\n。！？]{0,8}?';
 
 /**

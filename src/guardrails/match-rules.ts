@@ -39,7 +39,10 @@ export interface MatchResult {
    * the last one.
    */
   readonly matched: readonly number[];
-  /** Where the next request has to continue. Null if all rules have been matched against all chunks. */
+  /**
+   * Where the next request has to continue. Null if all rules have been matched against all chunks, or if a rule
+   * blocks.
+   */
   readonly next: MatchPosition | null;
 }
 

@@ -49,7 +49,7 @@ interface Task extends Pick<RuleWork, 'rules'> {
   readonly batches: Iterator<readonly TextChunk[]>;
   readonly matched: Set<ContentRule>;
   readonly outcome: PromiseWithResolvers<RuleOutcome>;
-  /** What's left of the current batch. Null if we still have to fetch the next one. */
+  /** The part of the current batch that we haven't matched yet. Null if we still have to fetch the next batch. */
   batch: Batch | null;
   usedMicros: number;
   isEnded: boolean;

@@ -15,7 +15,10 @@ const overlap = 1024;
 /** A chunk may be up to this many characters shorter, so that it ends at a space. */
 const maxShift = 256;
 
-/** With a `length` of 2,000 or less, a chunk might consist of nothing but the overlap with the previous one. */
+/**
+ * Don't pass a `length` of 2,000 or less, because a chunk might then contain nothing but the overlap with the previous
+ * one.
+ */
 export function* splitText(whole: TextChunk, length: number): Generator<TextChunk> {
   const { text } = whole;
   if (text.length <= length) return yield whole;

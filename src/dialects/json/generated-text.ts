@@ -80,8 +80,8 @@ function countSealed(holder: JsonObject): number {
 }
 
 /**
- * Counts the characters of a tool call's arguments, as JSON but without escapes. An empty object counts as nothing,
- * because every stream starts with one.
+ * Counts the characters that a tool call's arguments have as JSON, without escapes. The braces of an empty object don't
+ * count, because every stream starts with an empty object.
  */
 function countJson(value: JsonObject): number {
   let count = Object.keys(value).length === 0 ? -2 : 0;

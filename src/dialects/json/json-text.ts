@@ -25,7 +25,7 @@ export function toJsonText(value: unknown, mapText?: (holder: unknown, key: stri
 
 export type ObjectText = ReturnType<typeof createObjectText>;
 
-/** Follows a JSON object that arrives in pieces of text, e.g. the arguments of a tool call. */
+/** Tracks whether a JSON object that arrives in pieces, e.g. the arguments of a tool call, is complete. */
 export function createObjectText() {
   let unread = '';
   let read = '';

@@ -1,7 +1,7 @@
 /**
- * Conversations grow, so most of a body is identical to an earlier one. We remember these regions, so that we don't
- * have to search them again. A region is either a whole JSON value or several consecutive list elements, and is
- * garbage-collected together with its body.
+ * Remembers which regions of a body we have already searched. Each call of a conversation repeats the earlier messages,
+ * so we would otherwise search the same JSON again and again. A region is either a whole JSON value or several
+ * consecutive list elements, and is garbage-collected together with its body.
  */
 import type { BodySpans, SkipMember, Span } from '../../core/json/spans.ts';
 

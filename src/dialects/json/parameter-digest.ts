@@ -26,8 +26,8 @@ export function digestParameters(body: Buffer, spans: BodySpans): string {
 const comma = 0x2c;
 
 /**
- * Cuts the fields `keys` out of a body, and returns the rest as views of `bytes`. Each cut includes one comma, so the
- * chunks are still valid JSON when joined.
+ * Returns the body without the fields in `keys`, as views of `bytes`. We also drop one comma per field, so the chunks
+ * are still valid JSON when joined.
  */
 export function omitMembers(bytes: Buffer, spans: BodySpans, keys: readonly string[]): Buffer[] {
   const cuts: Member[] = [];

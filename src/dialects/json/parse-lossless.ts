@@ -5,7 +5,7 @@
  */
 import { readJson } from '../../core/json/reader.ts';
 
-/** A number that JSON.stringify writes with its original text. */
+/** A number that keeps its original text when `JSON.stringify` writes it. */
 interface RawJson {
   readonly rawJSON: string;
 }

@@ -11,16 +11,16 @@ import { parseJson } from '../../core/json/parse.ts';
 
 interface RepeatedEventOptions {
   readonly member: string;
-  /** Parses the data of an event and returns its text, or null if the event means something else. */
+  /** Parses an event and returns the text that it adds to the response, or null if the event does anything else. */
   readonly readText: (data: string) => string | null;
 }
 
-/** The contents of a JSON string without escapes, so it can be used as it is. */
+/** Matches the contents of a JSON string that has no escapes, so we don't have to parse it. */
 const isPlain = /^[ !#-[\]-\uffff]*$/;
 
 /**
- * If a vendor's events differ in more than their text, no example fits the next event. Learning new ones would then
- * cost more than it saves, so we stop after a few.
+ * After this many examples, we assume that the vendor's events differ in more than their text, so that no example ever
+ * fits the next event. Learning more of them would cost more than it saves.
  */
 const maxExamples = 8;
 /**
@@ -33,7 +33,7 @@ export function createRepeatedEvent({ member, readText }: RepeatedEventOptions) 
   const key = `${JSON.stringify(member)}:`;
   let examples = 0;
   let before = '';
-  /** The rest of the example event after its text, including the closing quote. */
+  /** The part of the example event that follows its text, including the closing quote. */
   let after = '';
 
   return {

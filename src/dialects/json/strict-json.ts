@@ -1,4 +1,7 @@
-/** Strict readers for translating bodies. They reject what they don't know instead of dropping it. */
+/**
+ * Strict readers for bodies that we translate. They throw if a body contains something that we don't know, instead of
+ * silently dropping it.
+ */
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { isLosslessObject } from './lossless-json.ts';

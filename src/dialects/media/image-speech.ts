@@ -1,7 +1,7 @@
 /**
  * Reads the request bodies of the image and speech routes, and builds the vendor's bodies from them. We copy the
- * caller's JSON text instead of parsing values, so that a seed of twenty digits doesn't lose any. See
- * docs/api/reference.md#images.
+ * caller's JSON text instead of parsing the values, because parsing would round long numbers, such as a seed of twenty
+ * digits. See docs/api/reference.md#images.
  */
 import { gatewayError } from '../../core/errors.ts';
 import { asString } from '../../core/json/narrow.ts';
@@ -39,16 +39,17 @@ export function assertImageModel(model: string): void {
 }
 
 /**
- * Images are always returned as base64. If the caller asks for another format, returns the text for
- * `x-gateway-warning`, otherwise null.
+ * We always return images as base64. If the caller asked for another format, this returns the text of the
+ * `x-gateway-warning` header, otherwise null.
  */
 export function warnOfImageFormat(format: unknown): string | null {
   return format === null || format === 'b64_json' ? null : 'response_format was ignored: images are returned as b64_json';
 }
 
 /**
- * Throws `missing_model` if there's no model, and `bad_json` if a key is repeated. We don't check the form of the model
- * here, because it can be a voice with any name. The planner checks whether a vendor has it.
+ * Throws `missing_model` if there's no model, and `bad_json` if a key is repeated. We don't check the format of the
+ * model here, because callers can also send the name of a voice, which may look like anything. The planner checks
+ * whether a vendor has it.
  */
 export function parseSpeechRequest(body: Buffer, spans: BodySpans): MediaRequestSummary {
   return parseFields(body, spans, speechFields);
@@ -66,8 +67,8 @@ function parseFields(body: Buffer, spans: BodySpans, names: readonly (keyof Medi
 }
 
 /**
- * Checks for a plain name or `<provider>/<model>`. The model can't contain a slash. If a vendor's model names start
- * with a publisher, the publisher has to be part of the provider's base URL.
+ * Returns true if the model is a plain name or `<provider>/<model>`. The name itself can't contain a slash. If a
+ * vendor's model names start with a publisher, the publisher has to be part of the provider's base URL.
  */
 export function hasModelForm(model: string): boolean {
   const parts = model.split('/');
@@ -119,8 +120,8 @@ export function toRuleText(json: string): string[] {
 }
 
 /**
- * Parses a size into width and height, which stay JSON text. Returns null for `auto`, which lets the vendor choose.
- * Throws `bad_json` if the size is invalid.
+ * Returns the width and height of a size as JSON text, or null for `auto`, which lets the vendor choose. Throws
+ * `bad_json` if the size is invalid.
  */
 export function parseSize(size = '"1024x1024"'): { readonly width: string; readonly height: string } | null {
   const match = /^(?:auto|([1-9]\d{0,4})x([1-9]\d{0,4}))$/.exec(asString(parseJson(size)) ?? '');

@@ -29,18 +29,18 @@ export interface PartTexts {
 }
 
 /**
- * Creates a scanner. It returns the parts that are named in `fieldNames` as fields, which can't be files or repeated,
- * and all other parts as bytes.
+ * Creates a scanner. It returns the parts that are named in `fieldNames` as fields, and all other parts as bytes. The
+ * named parts can't be files and can't be repeated.
  *
- * With `collected`, all text has to be checked. In that case everything is returned as a field, except for the files in
- * `collected.fileNames`.
+ * Pass `collected` if content rules have to check all text. The scanner then returns every part as a field, unless it's
+ * a file and its name is in `collected.fileNames`.
  */
 export function createPartScanner(boundary: string, fieldNames: ReadonlySet<string>, collected: PartTexts | null = null) {
   const delimiter = Buffer.from(`\r\n--${boundary}`, 'latin1');
   const marker = delimiter.subarray(2);
   /**
-   * Lenient parsers also split a body at these delimiters, and at a delimiter at the very start of a part. They would
-   * see a part that this scanner doesn't, so such bodies are rejected.
+   * Lenient parsers also accept these delimiters, and a delimiter at the very start of a part. They would find parts
+   * that this scanner doesn't see, so we reject such bodies.
    */
   const lenient = [Buffer.concat([Buffer.from('\r'), marker]), delimiter.subarray(1)] as const;
   const seen = new Set<string>();
@@ -164,13 +164,16 @@ function countStart(bytes: Buffer, text: Buffer): number {
   return 0;
 }
 
-/** `texts` are the values that content rules have to check, i.e. the file name and every header that isn't ordinary. */
+/**
+ * Parses the headers of a part. `texts` are the values that content rules have to check, i.e. all parameters except the
+ * name, and every header for which `isOrdinary` returns false.
+ */
 function parseHead(head: string): { name: string; isFile: boolean; texts: string[] } {
   const headers = head.split('\r\n').map((line) => /^([A-Za-z0-9-]+):[ \t]*(.*)$/.exec(line));
   const valuesOf = (name: string): string[] => headers.flatMap((header) => (header?.[1]?.toLowerCase() === name ? (header[2] ?? '') : []));
   if (headers.includes(null)) throw malformed('a part has a malformed header');
-  // Reject transfer encodings, because only some vendors decode them, so vendors would see different content in the
-  // same bytes.
+  // Reject encodings such as base64. Some vendors decode them and others don't, so they would see different content in
+  // the same bytes.
   if (valuesOf('content-transfer-encoding').some((encoding) => !/^(?:7bit|8bit|binary)$/i.test(encoding.trim())))
     throw malformed('content-transfer-encoding is not supported');
   // Parsers that are made for e-mail read nested parts, and some parsers honor the charset of a text part. They could
@@ -188,8 +191,8 @@ function parseHead(head: string): { name: string; isFile: boolean; texts: string
 }
 
 /**
- * Returns true if content rules don't have to check the text of this header. A content type is ordinary if its only
- * parameter is a charset. `parseHead` takes care of the parameters in the disposition.
+ * Returns true if content rules don't have to check the text of this header, e.g. because it's a content type without
+ * any parameters except a charset. `parseHead` takes care of the parameters of `content-disposition`.
  */
 function isOrdinary(name: string, value: string): boolean {
   if (/^content-type$/i.test(name)) return /^[a-z]+\/[\w.+-]{1,64}(?:;\s*charset="?[\w-]+"?)?\s*$/i.test(value);
@@ -216,7 +219,7 @@ function parseParameters(disposition: string): ReadonlyMap<string, string> | nul
 }
 
 /**
- * Returns all the ways in which parsers could read a header, i.e. unchanged, without backslash escapes, and
+ * Different parsers decode a header in different ways. Returns its text unchanged, without backslash escapes, and
  * percent-decoded.
  */
 function readingsOfHeader(text: string): string[] {

@@ -10,8 +10,8 @@ import { parseResponsesUsage } from '../contract/token-usage.ts';
 
 export interface UploadUsage {
   /**
-   * The units that the vendor bills. For an edit these are images and input image tokens, and for a transcription they
-   * are seconds of audio.
+   * The units that the vendor bills, i.e. images and input image tokens for an edit, or seconds of audio for a
+   * transcription.
    */
   readonly units: Units;
   /** True if the vendor didn't report the seconds, so they had to be estimated. */

@@ -105,7 +105,7 @@ function mergeEnd(message: JsonObject, event: JsonObject): JsonObject {
   return { ...message, ...more, ...(isLosslessObject(delta) ? delta : {}), ...counts };
 }
 
-/** If there were input deltas, they replace the input from the start event. */
+/** If the stream contained input deltas, they replace the tool's input from the start event. */
 function toBlock({ block, inputText }: OpenBlock): JsonObject {
   if (inputText === '') return block;
   const input = parseLossless(inputText);

@@ -33,8 +33,8 @@ function* blockEvents(block: unknown, index: number): Iterable<string> {
 }
 
 /**
- * Splits a block into its start event and deltas. Types of blocks that don't have deltas are sent completely in the
- * start event.
+ * Splits a block into its start event and deltas. If there are no deltas for a type of block, the start event contains
+ * the whole block.
  */
 function splitBlock(block: JsonObject): { start: JsonObject; deltas: JsonObject[] } {
   switch (block.type) {

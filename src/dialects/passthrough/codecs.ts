@@ -30,8 +30,8 @@ const embeddingKey = Buffer.from('"embedding"');
 const minCutBytes = 65_536;
 const { colon, openBracket, closeBracket, openBrace, quote } = characters;
 /**
- * If one of these letters occurs in a vector, it doesn't just consist of numbers. It may contain `NaN`, `null`, `false`
- * or `Infinity`.
+ * If a vector contains one of these letters, it has values other than numbers, e.g. `NaN`, `null`, `false` or
+ * `Infinity`.
  */
 const [letterA, letterN] = [0x61, 0x6e];
 

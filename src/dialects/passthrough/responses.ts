@@ -97,7 +97,7 @@ function formatFailure(message: string, sequenceNumber: number): string {
   return formatEvent('error', { type: 'error', ...problem, sequence_number: sequenceNumber, error });
 }
 
-/** These events only announce a part of the response. Its content follows in later events. */
+/** Matches events that only announce a part of the response. The content of the part follows in later events. */
 const openings = /^response\.(?:content_part|reasoning_summary_part)\.added$/;
 
 function createStreamReader(): StreamReader {
@@ -160,7 +160,7 @@ function createStreamReader(): StreamReader {
         case 'response.output_item.done':
           openItems -= 1;
           output.push(data.item);
-          // Some vendors only send deltas for certain kinds of items, so count the complete item as well.
+          // Not all vendors send deltas for every kind of item, so count the complete item as well.
           characters.set(data.output_index, Math.max(characters.get(data.output_index) ?? 0, countGeneratedText(data.item)));
           return 'delta';
         case 'response.output_text.delta':

@@ -23,8 +23,8 @@ const textKeys = ['"text"', '"content"', '"arguments"', '"output"', '"system"', 
 const shorteningKeys = ['"truncation"', '"context_management"', '"transforms"', '"truncate_prompt_tokens"'];
 
 /**
- * `countLeastTokens` only counts words, which have at least one letter and a separator. So it never counts more than
- * one token for two bytes.
+ * `countLeastTokens` never counts more than one token for two bytes, because it only counts words, and a word takes up
+ * at least one letter and a separator.
  */
 export const leastBytesPerToken = 2;
 
@@ -56,8 +56,8 @@ export function countLeastTokens(body: Buffer, limit: number): number {
 }
 
 /**
- * A word of up to this many letters counts as a single token. Longer words certainly take more. Base64, for example,
- * has a token for every two or three letters.
+ * We count one token for each group of up to this many letters in a word. Real tokenizers split long words into more
+ * tokens. Base64, for example, has a token for every two or three letters.
  */
 const lettersPerToken = 16;
 
@@ -117,8 +117,8 @@ function countText(bytes: Buffer, start: number, end: number): number {
 }
 
 /**
- * The code units at which three ranges start. The first has scripts without spaces between words, the second has
- * Chinese, Japanese and Korean, and the third has surrogates.
+ * The first code unit of scripts without spaces between words, the first one of Chinese, Japanese and Korean, and the
+ * first surrogate.
  */
 const firstUnspaced = 0x800;
 const firstCjk = 0x2e80;

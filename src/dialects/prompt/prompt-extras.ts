@@ -10,7 +10,7 @@ import { stripRecalled } from './recalled-block.ts';
 
 /**
  * A part of a prompt that isn't a message, such as a tool definition or an image. `type` is the role or block type that
- * the client sent. `PositionedExtra` is the same with its position in the prompt.
+ * the client sent. `PositionedExtra` adds the position in the prompt.
  */
 export type PromptExtra =
   | { readonly kind: 'system' | 'tool' | 'tool_result' | 'thinking' | 'other'; readonly type: string; readonly text: string }
@@ -26,7 +26,7 @@ export function opaqueExtra(type: string, data: string): PromptExtra {
 }
 
 /**
- * The only fields that are stored of a tool that the vendor runs. Other fields could contain credentials, e.g. headers,
+ * The only fields that we store for a tool that the vendor runs. Other fields could contain credentials, e.g. headers,
  * addresses or the secrets of a sandbox.
  */
 const hostedMembers = ['type', 'name', 'server_label', 'description'] as const;
@@ -42,7 +42,10 @@ export function toToolExtra(tool: unknown): PromptExtra {
   return textExtra('tool', toPostgresText(label), toJsonText(shown));
 }
 
-/** Returns what's stored for a block that's neither text nor a tool call, such as an image or a document. */
+/**
+ * Describes a block that's neither text nor a tool call, such as an image or a document, in the form in which we store
+ * it.
+ */
 export function toExtras(block: unknown): PromptExtra[] {
   if (block === undefined || block === null) return [];
   const type = toPostgresText(asString(asObject(block).type) ?? asString(asObject(block).role) ?? 'unknown');
@@ -55,8 +58,8 @@ export function toExtras(block: unknown): PromptExtra[] {
     return `sha256:${digest.sha256}`;
   };
   const jsonText = toJsonText(block, hasFewMembers(block) ? replaceBinary : undefined);
-  // For an image or audio, the digest is all that's worth storing. A document may have a title, and an unknown block
-  // may contain anything, so for these we store the other fields too.
+  // For images, audio and video we only store the digest. We also store the other fields of a document, because it may
+  // have a title, and of an unknown block, because it may contain anything.
   return binaries.length > 0 && plainTypes.has(type) ? binaries : [...binaries, textExtra('other', type, jsonText)];
 }
 

@@ -30,8 +30,8 @@ export interface NormalMessage {
 }
 
 /**
- * A part of the prompt that isn't a message. `position` says how many messages come before it, including the one that
- * contains it. We store this type as JSON.
+ * A part of the prompt that isn't a message. `position` is the number of messages up to this part, including the
+ * message that contains it. We store this type as JSON.
  */
 export type PositionedExtra = PromptExtra & { readonly position: number };
 
@@ -48,9 +48,9 @@ export interface Prompt {
 export type { PromptExtra };
 
 /**
- * Parsing a prompt results in a list of messages and extras, which are all its other parts. A `pause` separates two
- * assistant messages that belong to different responses. Reading an extra takes time, so we don't do it until we store
- * it.
+ * The result of parsing a part of the prompt, i.e. a message, an extra (anything else in the prompt), or a `pause`,
+ * which separates two assistant messages that belong to different responses. We don't call `read` until we store the
+ * extra, because it takes time.
  */
 export type Step = MessageStep | ExtraStep | { readonly kind: 'pause' };
 

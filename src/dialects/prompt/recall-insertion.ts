@@ -1,7 +1,7 @@
 /**
  * Inserts recalled memories into a body. On chat, they become a system message after the caller's leading system and
- * developer messages. On messages, they are added to `system`. All other bytes stay the same, so we only scan for the
- * position and don't parse anything but individual user messages.
+ * developer messages. On messages, they are added to `system`. All other bytes stay the same, because we only scan the
+ * body for the right position. The only things that we parse are a few user messages.
  */
 import type { Dialect } from '../../core/call.ts';
 import { parseJson } from '../../core/json/parse.ts';
@@ -15,14 +15,14 @@ export interface RecallInsertion {
 }
 
 /**
- * Limits how many user messages are searched for text, starting with the newest. Many have none, because they only
- * contain tool results.
+ * We search at most this many user messages for text, starting with the newest. Many of them have no text, because they
+ * only contain tool results.
  */
 const maxScannedMessages = 256;
-/** A longer message is a document and makes no sense as a search query. */
+/** We don't search for longer messages, because they're documents rather than questions. */
 const maxMessageBytes = 1024 * 1024;
 
-/** Returns null if there's no user text to search for, or if `system` has a type to which no text can be added. */
+/** Returns null if there's no user text to search for, or if we can't add text to `system` because of its type. */
 export function findRecallInsertion(dialect: Dialect, body: Buffer, spans: BodySpans): RecallInsertion | null {
   const list = spans.members.get('messages');
   if (list?.kind !== 'array') return null;

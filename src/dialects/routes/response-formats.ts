@@ -1,6 +1,6 @@
 /**
- * Converts responses from JSON to a stream and back within the same dialect, for the response cache. Returns null if
- * something would be lost or has an unknown meaning.
+ * Converts responses from JSON to a stream and back within the same dialect, for the response cache. Returns null if a
+ * response contains something that we don't know or that would get lost.
  */
 import type { Dialect } from '../../core/call.ts';
 import { createSseParser } from '../../core/sse.ts';

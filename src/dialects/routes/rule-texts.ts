@@ -43,8 +43,8 @@ export function extractResponseTexts(route: TextRoute, response: unknown): strin
 }
 
 /**
- * Fields whose contents have names that the API defines. Everywhere else, e.g. in arguments, schemas and metadata,
- * callers make up their own names.
+ * Inside these fields, the API defines the names of all fields. Everywhere else, e.g. in arguments, schemas and
+ * metadata, callers make up their own names.
  */
 const apiMembers: ReadonlySet<string> = new Set(
   [
@@ -66,7 +66,7 @@ const apiMembers: ReadonlySet<string> = new Set(
   ].flat(),
 );
 
-/** Matches names that look like a field of the API. Content rules check all other names. */
+/** Matches names that could belong to the API. Content rules check all other names. */
 const plainName = /^[a-z_$][\w$-]{0,63}$/i;
 /**
  * Names that belong to JSON Schema or to tool definitions. All other names in a schema were chosen by the caller, so
@@ -115,7 +115,7 @@ interface Visit {
   readonly isDecoded: boolean;
 }
 
-/** Avoids recursion, because a body may be nested deeper than the stack. */
+/** We don't use recursion, because a deeply nested body could overflow the stack. */
 function extractTexts(values: readonly unknown[], { isRequest }: { isRequest: boolean }): { texts: string[]; memberCount: number } {
   const texts: string[] = [];
   let memberCount = 0;

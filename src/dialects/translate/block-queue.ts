@@ -17,8 +17,8 @@ type Content =
 interface Thinking {
   readonly kind: 'thinking';
   /**
-   * The text that has been streamed so far without a signature. If a complete entry follows, we compare it with this,
-   * because it may repeat the same text.
+   * The text that has been streamed so far without a signature. If the vendor then sends a complete entry, we compare
+   * the two, because the entry may repeat the same text.
    */
   streamed: string;
   /** Empty until the signature arrives, which completes the block. */
@@ -144,7 +144,7 @@ function deltaOf(kind: Content['kind'], unsent: string): JsonObject {
 
 /**
  * Checks whether the block can be closed. Encrypted blocks are complete from the start, and thinking blocks as soon as
- * they have a signature. All other blocks stay open until another block is waiting, and tool calls also until their
+ * they have a signature. Otherwise, a block stays open until another block is waiting, and a tool call also until its
  * arguments are complete.
  */
 function hasEnded({ content, next }: Block): boolean {

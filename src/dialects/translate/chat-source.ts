@@ -38,7 +38,7 @@ export function createChatSource() {
       return { kind: 'part', chunk, delta: asObject(choice.delta) };
     },
     isComplete: () => finishReason !== null,
-    /** Returns everything that the vendor has told us about the end of the response so far. */
+    /** Returns the finish reason and the usage that the vendor has sent so far. */
     end: () => ({ finishReason, tokens, reasoningTokens }),
   };
 }

@@ -56,8 +56,8 @@ export function requestToMessages(body: JsonObject, target: MessagesTarget, chan
 
 export interface ThinkingOptions {
   /**
-   * Set if the caller didn't ask for thinking. We then leave it out like Anthropic does, because clients may rely on
-   * the first block being text.
+   * True if the caller didn't ask for thinking. We then leave it out of the response like Anthropic does, because
+   * clients may rely on the first block being text.
    */
   readonly hidesThinking?: boolean;
 }

@@ -17,9 +17,9 @@ export interface MessagesTurn {
 }
 
 /**
- * Separates the texts of all system messages from the other messages, and turns those into alternating turns. For that,
- * we merge consecutive messages with the same role, move tool results to the start of their turn, and let the user have
- * the first turn.
+ * Collects the texts of all system messages, and converts the other messages to turns with alternating roles. For that,
+ * we merge consecutive messages with the same role, move tool results to the start of their turn, and make sure that
+ * the user has the first turn.
  */
 export function toMessagesTurns(messages: readonly unknown[]): { system: readonly JsonObject[]; turns: readonly MessagesTurn[] } {
   const system: JsonObject[] = [];
@@ -58,8 +58,8 @@ export function toMessagesTurns(messages: readonly unknown[]): { system: readonl
 }
 
 /**
- * Messages vendors require the first turn to be the user's. A conversation that starts with a greeting by the
- * assistant, or has nothing but instructions, gets this text.
+ * Messages vendors require that the user has the first turn. If a conversation starts with a greeting by the assistant,
+ * or has nothing but instructions, we start it with this text.
  */
 const opening = { type: 'text', text: 'Begin.' };
 

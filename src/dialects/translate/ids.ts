@@ -1,6 +1,6 @@
 /**
  * Translates the ids of responses, and the ids that connect a tool call with its result. We keep valid tool ids. If one
- * is invalid or missing, we derive one, in a way that always gives the same result.
+ * is invalid or missing, we derive a new one deterministically.
  */
 import { createHash } from 'node:crypto';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
@@ -8,7 +8,7 @@ import { asNonEmptyString } from '../json/lossless-json.ts';
 
 /** The response's id and model, for vendors that don't send them. */
 export interface ResponseIdentity {
-  /** Usually the id of the call. Tool calls without an id get one that's derived from this. */
+  /** Usually the id of the call. If a tool call has no id, we derive one from this. */
   readonly id: string;
   readonly model: string;
 }

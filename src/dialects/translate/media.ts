@@ -1,4 +1,7 @@
-/** Translates images and documents. Chat has URLs (including data URLs) for them, and messages has sources. */
+/**
+ * Translates images and documents. The chat dialect represents them as URLs (including data URLs), and the messages
+ * dialect as `source` objects.
+ */
 import { asString, type JsonObject } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { asLosslessObject, asNonEmptyString, isLosslessObject, omitNullish } from '../json/lossless-json.ts';

@@ -176,7 +176,7 @@ export const messagesToChat: MemberRules<ChatTarget> = (() => {
       ...{ type: translated, name: translated },
       disable_parallel_tool_use: dropped((value, context) => value === true && !hasTools(value, context)),
     }),
-    // Whether a chat model reasons depends on the model alone, so `thinking` can't turn it on or off.
+    // The chat model alone determines whether it reasons, so `thinking` can't turn reasoning on or off.
     thinking: dropped(
       (_thinking, { request, target }) => (isThinkingOff(request) ? target.reasons !== false : target.reasons === false),
       object({
@@ -241,7 +241,8 @@ export const responsesToChat: MemberRules<ReasoningForm> = (() => {
   const tool = { ...part, name: translated, description: translated };
   const customTool = { ...tool, format: translated };
   const functionTool = { ...tool, parameters: translated, strict: translated, defer_loading: dropped(isNot(false)) };
-  // If the gateway itself sealed the reasoning, the seal contains the text of the summary as well, so it isn't lost.
+  // If the gateway itself sealed the reasoning, nothing is lost, because the seal also contains the text of the
+  // summary.
   const isReasoningLost = (_value: unknown, { parent, target }: { parent: JsonObject; target: ReasoningForm }): boolean => {
     const reasoning = unsealReasoning(parent.encrypted_content);
     if (reasoning === null || target === 'none') return true;

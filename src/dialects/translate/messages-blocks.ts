@@ -10,7 +10,7 @@ import type { MessagesPart } from './messages-source.ts';
 
 /** Each function returns events for the caller. `position` is the index of the tool call in the response. */
 export interface BlockWriter {
-  /** Adds text. This is also called with the input of the JSON tool, if the model was forced to call that. */
+  /** Adds text. If the model was forced to call the JSON tool, this also receives the input of that tool. */
   text(piece: string): string;
   thinking(piece: string): string;
   /** Ends the current block. `block` is the complete thinking or redacted thinking block. */
@@ -24,9 +24,12 @@ type OpenBlock =
   | { readonly kind: 'thinking'; readonly block: JsonObject; thinking: string; signature: string }
   | {
       readonly kind: 'tool';
-      /** Counts the tool calls that the caller sees. Null for the JSON tool, because its input becomes text. */
+      /**
+       * The index of the tool call among those that the caller sees. Null for the JSON tool, because its input becomes
+       * text.
+       */
       readonly position: number | null;
-      /** Some vendors send the whole input in the start event, others send it in deltas. */
+      /** Some vendors send the whole input in the start event, while others send it in deltas. */
       readonly input: string;
       hasDeltas: boolean;
     };
@@ -129,7 +132,7 @@ export function createBlockReader(writer: BlockWriter) {
 }
 
 /**
- * Parses the start event again, this time without rounding large numbers. Only the input of a tool can contain any,
+ * Parses the start event again, this time without rounding large numbers. We only need this for the input of a tool,
  * because everything else is text.
  */
 function readToolInput(data: string): unknown {

@@ -6,7 +6,7 @@ import { unnamedProblem, type VendorEvent } from './stream.ts';
 
 export interface MessagesPart {
   readonly event: JsonObject;
-  /** The event's JSON text, from which large numbers can be read without rounding. */
+  /** The event's JSON text. We parse it again if we need large numbers that aren't rounded. */
   readonly data: string;
 }
 
@@ -48,7 +48,7 @@ export function createMessagesSource() {
       }
     },
     isComplete: () => false,
-    /** Returns everything that the vendor has told us about the end of the response so far. */
+    /** Returns the stop reason and the usage that the vendor has sent so far. */
     end: () => ({ stopReason, tokens, thinkingTokens }),
   };
 }

@@ -44,7 +44,10 @@ function toToolChoice(choice: unknown): unknown {
   }
 }
 
-/** Translates the response format. It's always `strict`, because the messages dialect guarantees that. */
+/**
+ * Translates the response format. We always set `strict`, because the messages dialect guarantees that the output
+ * matches the schema.
+ */
 function toResponseFormat(format: unknown): JsonObject | null {
   if (format === undefined || format === null) return null;
   const { type, schema } = asLosslessObject(format);

@@ -36,8 +36,9 @@ export function toChatMessages(body: JsonObject, takesReasoning: ModelTraits['ta
 }
 
 /**
- * Fills in blank reasoning. Once a conversation has tool calls, DeepSeek and Moonshot reject assistant messages without
- * reasoning, but accept a blank one. Messages of other vendors may not have any.
+ * Adds blank reasoning where there is none. Once a conversation has tool calls, DeepSeek and Moonshot reject assistant
+ * messages without reasoning, but they accept a blank text. Messages that come from other vendors may not have any
+ * reasoning.
  */
 export function fillReasoning(turns: readonly JsonObject[]): JsonObject[] {
   const hasToolCalls = turns.some((turn) => turn.tool_calls !== undefined);

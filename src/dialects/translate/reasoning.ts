@@ -41,13 +41,13 @@ export interface RequestedReasoning {
 
 /** Efforts that ask for the vendor's default. */
 const defaultEfforts: ReadonlySet<string> = new Set(['default', 'auto']);
-/** Efforts with which a chat model doesn't think, or as little as it can. */
+/** With these efforts, a chat model doesn't think at all or as little as possible. */
 const noEfforts: ReadonlySet<string> = new Set(['none', 'minimal']);
 
 /**
- * Reads the reasoning that a chat request asks for in `reasoning_effort`, in OpenRouter's `reasoning`, or in `thinking`
- * as messages vendors have it. Returns null if it doesn't ask for any, or turns reasoning off. Throws
- * UntranslatableError for an unknown effort.
+ * Returns the reasoning that a chat request asks for. Callers can use `reasoning_effort`, OpenRouter's `reasoning`, or
+ * `thinking` in the format of the messages dialect. Returns null if the request doesn't ask for reasoning or turns it
+ * off. Throws UntranslatableError for an unknown effort.
  */
 export function readRequestedReasoning({ thinking, reasoning, reasoning_effort: chatEffort }: JsonObject): RequestedReasoning | null {
   const { type, budget_tokens: budgetTokens } = asLosslessObject(thinking);

@@ -20,7 +20,7 @@ export function createChanges(): RequestChanges {
   return { dropped: new Set(), adjusted: new Set() };
 }
 
-/** A rule's condition receives this together with the value of the field. */
+/** We pass this to a rule's condition, together with the value of the field. */
 interface RuleContext<Target> {
   readonly parent: JsonObject;
   readonly request: JsonObject;
@@ -49,7 +49,8 @@ export type MemberRule<Target> =
    */
   | { readonly kind: 'list'; readonly item: MemberRule<Target> }
   /**
-   * An object whose fields depend on its `type`. Types without rules are left to the translators, which reject them.
+   * An object whose fields depend on its `type`. If a type has no rules, we leave it to the translators, which reject
+   * it.
    */
   | { readonly kind: 'union'; readonly types: Readonly<Record<string, MemberRules<Target>>>; readonly defaultType: string };
 

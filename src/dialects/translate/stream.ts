@@ -5,8 +5,8 @@
 import type { SseEvent } from '../../core/sse.ts';
 
 /**
- * Translates the vendor's events to text for the caller. Nothing is returned before the first part of the response.
- * After the stream was interrupted, further events are ignored and no closing events are written.
+ * Translates the vendor's events to text for the caller. Nothing is sent until the first part of the response arrives.
+ * Once the stream was interrupted, we ignore further events and don't write any closing events.
  */
 export interface StreamTranslator {
   /**
@@ -32,9 +32,9 @@ export interface StreamState {
   readonly begun: boolean;
   /** Null while the stream continues. */
   readonly ended: 'whole' | 'broken' | null;
-  /** Why the stream broke, in the vendor's words if there are any. */
+  /** Why the stream broke. This is the vendor's message if it sent one. */
   readonly problem: string | null;
-  /** The caller's event with nothing but usage. Some dialects don't have one. */
+  /** The caller's event that only contains the usage. Undefined if there isn't one. */
   readonly usageEvent?: string | undefined;
 }
 

@@ -2,7 +2,7 @@ import type { ModelTraits } from '../../core/candidate.ts';
 
 export interface MessagesTarget extends Pick<ModelTraits, 'supportsSchema' | 'thinking'> {
   readonly model: string;
-  /** The output limit if the caller doesn't set one. It's 4,096 if the model's own limit is unknown. */
+  /** We use this output limit if the caller doesn't set one. It's 4,096 if the model's own limit is unknown. */
   readonly maxTokens: number;
   readonly stream: boolean;
 }

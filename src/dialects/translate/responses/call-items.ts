@@ -19,8 +19,8 @@ interface OpenCall extends ItemPlace {
 }
 
 /**
- * Functions that change a call return the events to send. `position` is the index of the tool call in the response,
- * starting at 0.
+ * All functions that change a call return the events that have to be sent. `position` is the index of the tool call in
+ * the response, starting at 0.
  */
 export function createCallItems(items: OutputItems, tools: ReadonlyMap<string, CallerTool>) {
   const calls = new Map<number, OpenCall>();

@@ -11,7 +11,7 @@ import { createStreamTranslator, keepAliveComment } from '../stream.ts';
 import type { RequestEcho } from './request.ts';
 import { createResponsesWriter, type ResponsesIdentity, type ResponsesWriter } from './writer.ts';
 
-/** Converts a chat response that was parsed by `parseLossless`. Returns null if `answer` isn't one. */
+/** Converts a chat response that was parsed by `parseLossless`. Returns null if `answer` isn't a chat response. */
 export function chatToResponse(answer: JsonObject, identity: ResponsesIdentity, echo: RequestEcho): JsonObject | null {
   const { message, finish_reason: finishReason } = asLosslessObject(asArray(answer.choices)[0]);
   if (!isLosslessObject(message)) return null;
@@ -71,8 +71,9 @@ function createReasoning() {
      * Seals the reasoning since the last call, so that the caller can send it back to the vendor. Returns null if there
      * hasn't been any.
      *
-     * Text is sealed even if its vendor doesn't need it back. The seal is how we recognize the item later and keep it
-     * from a vendor with the responses route, which would reject an item that it didn't create.
+     * We seal the text even if its vendor doesn't need it back, because the seal tells us later that the item is ours.
+     * Otherwise we might send the item to a vendor with the responses route, which would reject an item that it didn't
+     * create.
      */
     seal(hasText: boolean): string | null {
       const members = {

@@ -26,8 +26,8 @@ export function messagesToResponse(answer: JsonObject, identity: ResponsesIdenti
 }
 
 /**
- * `toFinishReason` only uses its second argument to choose between two finish reasons that both mean a complete
- * response, so it doesn't matter here.
+ * The second argument of `toFinishReason` doesn't matter here. It only selects one of two finish reasons, and both of
+ * them mean that the response is complete.
  */
 function incompleteReason(stopReason: Parameters<typeof toFinishReason>[0]) {
   return toIncompleteReason(toFinishReason(stopReason, false));

@@ -12,7 +12,7 @@ import { createToolIds } from '../ids.ts';
 import { attachTo, fillReasoning, toContent, toReasoningHistory } from '../messages-turns.ts';
 import { toCustomArguments, toVendorName } from './tools.ts';
 
-/** The form in which a vendor accepts the reasoning of earlier turns. */
+/** The format in which a vendor accepts the reasoning of earlier turns. */
 export type ReasoningForm = 'messages' | NonNullable<ModelTraits['takesReasoning']>;
 
 /** The assistant message that we're building. The next items may still add to it. */
@@ -26,8 +26,9 @@ interface OpenTurn {
 
 /**
  * Translates the input of a responses request to chat messages. If the request goes to a messages vendor,
- * `requestToMessages` translates the result once more. In that case, images can stay in tool results, which chat
- * vendors don't accept, and several assistant messages in a row preserve the order of text and thinking.
+ * `requestToMessages` then translates the result to the messages dialect. In that case, we leave images in tool
+ * results, which chat vendors don't accept, and use several assistant messages in a row to preserve the order of text
+ * and thinking.
  */
 export function toChatMessages(body: JsonObject, form: ReasoningForm): JsonObject[] {
   const target = form === 'messages' ? 'messages' : 'chat';
@@ -129,7 +130,7 @@ export function toChatMessages(body: JsonObject, form: ReasoningForm): JsonObjec
       case 'additional_tools':
       case 'tool_search_call':
       case 'tool_search_output':
-        // `translateTools` has already taken the tools from these items.
+        // `translateTools` has already collected the tools in these items.
         return;
       case 'web_search_call':
         // A search item only says that there was a search, without its results, so it's no use to another vendor.

@@ -9,12 +9,12 @@ export interface ItemPlace {
   readonly id: string;
 }
 
-/** An unfinished item in its current state. */
+/** An item in its current state, with its position in the output. */
 export type OpenItem = readonly [index: number, item: JsonObject];
 
 export type OutputItems = ReturnType<typeof createOutputItems>;
 
-/** The ids of all items contain `digits`, so pass different digits for each call. */
+/** We use `digits` in the ids of all items, so pass different digits for each call. */
 export function createOutputItems(digits: string) {
   const ended: OpenItem[] = [];
   let count = 0;

@@ -14,7 +14,7 @@ import { type CallerTool, translateTools } from './tools.ts';
 
 export interface RequestEcho {
   readonly members: JsonObject;
-  /** The caller's tools, keyed by the name that the vendor knows a tool by. */
+  /** Maps each tool name that we send to the vendor to the caller's tool. */
   readonly tools: ReadonlyMap<string, CallerTool>;
 }
 

@@ -27,7 +27,7 @@ interface Declared {
 const customInput = 'input';
 
 /**
- * OpenAI runs these tools itself. We may leave them out, because a model can do without them. It doesn't need
+ * OpenAI runs these tools itself. We may leave them out, because the model can manage without them. It doesn't need
  * `tool_search` because we always offer the tools that it would find.
  */
 const optionalTools = /^(?:web_search(?:_preview)?(?:_\d{4}_\d{2}_\d{2})?|image_generation|tool_search)$/;
@@ -61,7 +61,7 @@ export function translateTools(body: JsonObject, mayOmit: boolean) {
     offered,
     /** The types of omitted tools, which only OpenAI can run. */
     omitted,
-    /** The caller's tools, keyed by the name that the vendor knows a tool by. */
+    /** Maps each tool name that we send to the vendor to the caller's tool. */
     byVendorName: new Map(all.map(({ vendorName, caller }) => [vendorName, caller])),
   };
 }

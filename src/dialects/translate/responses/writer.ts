@@ -110,8 +110,8 @@ export function createResponsesWriter(identity: ResponsesIdentity, { members, to
   };
 
   /**
-   * Ends the reasoning, which may have had no text. `sealed` is the encrypted content that the caller has to send back
-   * with its next request. Null if the vendor doesn't need anything back.
+   * Ends the reasoning, even if it had no text. `sealed` is the encrypted content that the caller has to send back with
+   * its next request. Null if there's nothing to send back.
    */
   const endReasoning = (sealed: string | null): string => {
     const { events, reasoning } = openReasoning();
@@ -141,7 +141,7 @@ export function createResponsesWriter(identity: ResponsesIdentity, { members, to
   };
 
   return {
-    /** Starts the response. `vendorModel` is the vendor's name for the model, or null if the vendor didn't say. */
+    /** Starts the response. `vendorModel` is the vendor's name for the model, or null if the vendor didn't send one. */
     start(vendorModel: string | null): string {
       if (hasStarted) return '';
       hasStarted = true;
