@@ -21,10 +21,7 @@ interface Language {
   readonly prompt?: string;
 }
 
-/**
- * Only actual commands should match, so we exclude text that reports something (`we ignore …`) or forbids it (`never
- * ignore …`).
- */
+/** Skips text that reports something (`we ignore …`) or forbids it (`never ignore …`). Only commands should match. */
 const notReported =
   '(?<!\\b(?:we|they|he|she|who|which|users?|people|models?|never|not|don.?t|cannot|can.?t|won.?t|didn.?t|doesn.?t|shouldn.?t) (?:(?:often|usually|always|sometimes|also|just|simply) )?)';
 
