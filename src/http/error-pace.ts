@@ -15,7 +15,7 @@ const maxDelayMs = 1_000;
 /** If there are more owners than this, the ones that haven't had an error for the longest time start over. */
 const maxOwners = 10_000;
 
-/** Returns for how many milliseconds we should hold back an error response to this request. */
+/** Returns how long to delay an error response to this request, in milliseconds. */
 export type ErrorPace = (request: IncomingMessage) => number;
 
 export interface ErrorPaceOptions {
@@ -25,7 +25,7 @@ export interface ErrorPaceOptions {
 }
 
 export function createErrorPace({ ownerOf, isBusy, now = () => performance.now() }: ErrorPaceOptions): ErrorPace {
-  /** When we may send the next error, by owner. */
+  /** Maps each owner to the earliest time at which we may send its next error. */
   const nextAt = new LRUCache<string, number>({ max: maxOwners });
   return (request) => {
     if (!isBusy()) return 0;

@@ -16,8 +16,8 @@ import type { RequestOwner } from './request-owner.ts';
 
 const burst = 16;
 /**
- * If a turn takes longer than this, we start fewer requests in the next one. A call takes several turns, so we can't
- * prevent delays for small projects, but this keeps them to a few times as much.
+ * If a turn takes longer than this, we halve the number of waiting requests that we start in the next one. A call takes
+ * several turns, so we can't avoid delaying small projects, but their calls only take a few times as long.
  */
 const longTurnMs = 5;
 /**
@@ -26,8 +26,8 @@ const longTurnMs = 5;
  */
 const maxAcceptMs = 5;
 /**
- * If more requests than this are waiting, each turn starts at least as many as have just arrived. That way the queue
- * stops growing, because each waiting request takes up memory.
+ * If more requests than this are waiting, each turn starts at least as many as have just arrived. Waiting requests take
+ * up memory, so this stops the queue from growing.
  */
 const maxWaiting = 10_000;
 
@@ -67,7 +67,10 @@ export function startFairly(listener: RequestListener, options: FairStartsOption
     nextTurn(runTurn);
   };
 
-  /** Returns true if there are probably more connections to accept. We don't start any requests in this turn then. */
+  /**
+   * Returns true if more connections are probably waiting to be accepted, so that this turn shouldn't start any
+   * requests.
+   */
   const isAccepting = (): boolean => {
     if (!hasAccepted && acceptingSince === null) return false;
     const time = now();

@@ -23,10 +23,9 @@ export function parseTextHeader(headers: IncomingHttpHeaders, name: string): str
 
 /**
  * Returns the application in `x-gateway-source`, or null if the header is missing or empty. We truncate it to 256 code
- * points, as in the database, so that ceilings and counts use the same name.
- *
- * We ignore the names of the gateway's own applications. Most figures leave their calls out, so a caller could
- * otherwise hide its calls there, or use up their ceilings.
+ * points, as in the database, so that ceilings and counts use the same name. We ignore the names of the gateway's own
+ * applications, because most statistics exclude those. A caller could otherwise use them to hide its calls, or to use
+ * up their ceilings.
  */
 export function parseSource(headers: IncomingHttpHeaders): string | null {
   const name = parseTextHeader(headers, 'x-gateway-source');
@@ -73,8 +72,8 @@ export function parseMemoryMode(headers: IncomingHttpHeaders): Pick<MemoryOption
 }
 
 /**
- * Returns the end user from the header, or else from the body. Null if it's missing or invalid. Set even for calls with
- * memory turned off, so that an erasure can find their prompts.
+ * Returns the end user from the header, or from the body if there's no header. Returns null if the value is missing or
+ * invalid. Calls have a subject even if memory is turned off for them, so that an erasure can find their prompts.
  */
 export function parseSubject(headers: IncomingHttpHeaders, bodyUser: string | null): string | null {
   const value = headers[subjectHeader];
@@ -85,8 +84,8 @@ export function parseSubject(headers: IncomingHttpHeaders, bodyUser: string | nu
 }
 
 /**
- * Returns true if the request has a subject header that isn't empty. If `parseSubject` still returns null, its value is
- * invalid.
+ * Returns true if the request has a non-empty subject header. If `parseSubject` returns null for such a request, the
+ * header is invalid.
  */
 export function hasSubjectHeader(headers: IncomingHttpHeaders): boolean {
   return (headers[subjectHeader] ?? '') !== '';

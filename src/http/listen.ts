@@ -12,8 +12,8 @@ import { errorCode } from '../core/error-messages.ts';
 const backlog = 4_096;
 
 /**
- * Node accepts a single connection per listening socket and turn of the event loop. If thousands arrive at once, new
- * callers have to wait for as many turns. With several sockets, we accept as many connections per turn.
+ * In each turn of the event loop, Node accepts only one connection per listening socket. If a thousand callers connect
+ * at once, the last one has to wait for a thousand turns. So we listen on this many sockets.
  */
 const acceptsPerTurn = 16;
 
@@ -27,9 +27,9 @@ export async function listenOn(server: Server, host: string, port: number): Prom
 }
 
 /**
- * Like `listenOn`, but accepts many connections per turn of the event loop. Only Linux distributes connections among
- * the sockets. Don't use this in the worker of a Node cluster: there the probe would listen in the parent, which may
- * still occupy the port when we need it.
+ * Like `listenOn`, but accepts many connections per turn of the event loop. This only works on Linux, because other
+ * systems don't distribute connections among the sockets. Don't use it in a worker of a Node cluster. The parent would
+ * listen on behalf of our probe there, and might still occupy the port when we need it.
  */
 export async function listenForMany(server: Server, host: string, port: number): Promise<string> {
   if (platform() !== 'linux') return listenOn(server, host, port);

@@ -75,7 +75,9 @@ const operations: OperationSpecs = {
   ...peopleOperations,
 };
 
-/** All methods and paths (e.g. `get /v1/models`) except the operators' routes. */
+/**
+ * All methods and paths that are open to ordinary callers (e.g. `get /v1/models`), i.e. everything but `/provision`.
+ */
 export const publicAddresses: readonly string[] = Object.keys(operations).filter((address) => !address.includes(' /provision'));
 
 function describePaths(): JsonObject {

@@ -1,4 +1,4 @@
-/** Finds out on whose behalf a request was sent, so that we can treat projects fairly before we handle it. */
+/** Finds out which project sent a request before we handle the request, so that we can treat projects fairly. */
 import type { IncomingMessage } from 'node:http';
 import type { Caller } from '../core/call.ts';
 import { parseKey } from './authenticate.ts';

@@ -66,7 +66,7 @@ export function sendImages(response: ServerResponse, { model, json }: ImageResul
   sendBytes(response, 200, 'application/json', json);
 }
 
-/** Streams audio of unknown length. When the response ends, the call has been settled. */
+/** Streams audio of unknown length. By the time the response ends, the call has been settled. */
 export async function sendMedia(response: ServerResponse, { model, contentType, chunks }: MediaStream): Promise<void> {
   try {
     setModelHeader(response, model);

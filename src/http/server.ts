@@ -1,4 +1,4 @@
-/** Registers all URLs of the gateway, one per line, except those under `/provision`. Creates the HTTP server. */
+/** Registers all URLs of the gateway except those under `/provision`, and creates the HTTP server. */
 import { createServer, IncomingMessage, type RequestListener, type Server, ServerResponse } from 'node:http';
 import type { Express, NextFunction, Request, RequestHandler, Response, Router } from 'express';
 import express from 'express';
@@ -29,7 +29,7 @@ export interface HealthServerDeps extends ErrorReports {
   readonly health: HealthDeps;
   readonly readMetrics: ReadMetrics;
   readonly adminTokens: () => readonly string[];
-  /** If this is set, requests are started together with the other work of the same turn of the event loop. */
+  /** If this is set, requests start in the same batch as other work of this turn of the event loop. */
   readonly turnBatch?: TurnBatch;
 }
 

@@ -13,7 +13,7 @@ const untraced: readonly (string | undefined)[] = ['/healthz', '/readyz', '/metr
 const server = { kind: SpanKind.SERVER };
 
 export interface RequestSampling {
-  /** The sampling ratio for requests without a decision of their own, from 0 to 1. */
+  /** The fraction of requests to sample (0 to 1) if the caller hasn't already decided. */
   readonly ratio: number;
   /** True if we follow the caller's sampling decision in `traceparent`. */
   readonly followsParent: boolean;

@@ -11,9 +11,9 @@ import { ClientDisconnectedError, type KeyBodies, limitDuration, maxBodyBytes, t
 export interface Upload {
   readonly fields: UploadFields;
   readonly model: string;
-  /** Counts the images and masks that have begun to arrive. */
+  /** Returns how many images and masks have started to arrive so far. */
   readonly countImages: () => number;
-  /** The size of the body. While the body is still arriving, this is the size that the caller has declared. */
+  /** The size of the body, or the size that the caller has declared if the body hasn't arrived completely. */
   readonly bodyBytes: number;
   /**
    * Reads the rest of the body, so that `fields` is complete. Call this before you relay the body. Rejects with the
@@ -46,8 +46,8 @@ export interface UploadOptions {
   readonly boundary: string;
   readonly fieldNames: ReadonlySet<string>;
   /**
-   * Collects the text for content rules. Null if there are no rules. If there are any, we read the whole body before we
-   * call the vendor, because any of its fields could match.
+   * Collects the text that content rules check. Null if there are no rules. With rules, we have to read the whole body
+   * before we call the vendor, because any field could match.
    */
   readonly collected: PartTexts | null;
   readonly memory: KeyBodies;

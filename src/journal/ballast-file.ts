@@ -31,8 +31,8 @@ export function createBallastFile({ folder, files, bytes }: { folder: string; fi
       return exists;
     },
     /**
-     * Writes the file if it doesn't exist yet. Throws if that would leave less than `spareBytes` of free disk space. If
-     * writing fails, the incomplete file is removed.
+     * Writes the file if it doesn't exist yet. Throws if that would leave less than `spareBytes` of free disk space.
+     * Removes the incomplete file if the write fails.
      */
     async create(spareBytes: number): Promise<void> {
       // If the old file is still being deleted, wait for that. It takes up space until then, and the deletion could hit

@@ -35,14 +35,14 @@ export type StoreCalls = (tx: Queries, calls: readonly SettledCall[]) => Promise
  */
 export type BeforeStore = (calls: readonly SettledCall[]) => Promise<void>;
 
-/** The options that the drain and recovery have in common. */
+/** Options that the drain and recovery share. */
 export interface StoringOptions {
   readonly dataDir: string;
   readonly database: Database;
   readonly store: StoreCalls;
   readonly beforeStore?: BeforeStore;
   readonly logger: Logger;
-  /** Says if a record is older than an erasure of its subject, in which case we don't put it into the quarantine. */
+  /** Tells whether a record's subject was erased after the call began. We don't quarantine such records. */
   readonly isErased?: IsErased;
   readonly files?: JournalFileSystem;
   readonly failpoint?: HitFailpoint;
@@ -244,8 +244,8 @@ const sqlState = /^[0-9A-Z]{5}$/;
 const systemError = /^E[A-Z]+$/;
 
 /**
- * Returns true if it's the data that caused the error, so that a retry would fail again. This includes errors without
- * an SQLSTATE, because they come from code that processes the data.
+ * Returns true if the data itself caused the error, so that a retry would fail again. Errors without an SQLSTATE count
+ * as well, because they come from our own code that processes the data.
  */
 export function isDataError(error: unknown): boolean {
   if (isConnectionError(error)) return false;

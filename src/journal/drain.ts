@@ -45,7 +45,10 @@ export interface Drain {
 export interface DrainOptions extends StoringOptions {
   readonly journal: Journal;
   readonly clock: Clock;
-  /** How long a call can wait until it's stored, in milliseconds. We store full batches earlier. Defaults to 100. */
+  /**
+   * The maximum time that a call waits before we store it, in milliseconds. If a batch is full, we store it earlier.
+   * Defaults to 100.
+   */
   readonly intervalMs?: number;
   /** How much memory recent calls can use until they're stored, in bytes. */
   readonly recentBytes?: number;

@@ -3,7 +3,7 @@
  * and between the steps of the drain and of recovery. They do nothing in production.
  */
 
-/** The failpoints of a running process. They're in its journal and its drain. */
+/** The failpoints in the journal and the drain of a running process. */
 export const liveFailpoints = [
   'before write',
   'after write',
@@ -15,7 +15,7 @@ export const liveFailpoints = [
   'after discard',
 ] as const;
 
-/** The failpoints of recovery, i.e. of the code that takes over the journal of a dead process. */
+/** The failpoints in the code that recovers the journal of a dead process. */
 export const recoveryFailpoints = [
   'after takeover',
   'before read',

@@ -17,7 +17,7 @@ export interface Frame {
 }
 
 /**
- * Why decoding has stopped. Either this is the `end` of the bytes, or the next frame is longer than the rest of them
+ * Tells why decoding has stopped: there are no more bytes (`end`), the next frame continues after the last byte
  * (`truncated`), or it isn't a valid frame (`damaged`).
  */
 export type FrameEnd = 'end' | 'truncated' | 'damaged';
@@ -66,7 +66,9 @@ export function encodeFrame(meta: string, attachment: Buffer | null): Buffer[] {
   return attachment === null || attachment.length === 0 ? [head] : [head, attachment];
 }
 
-/** Encodes everything in front of the attachment. The caller still has to fill in the checksum. */
+/**
+ * Encodes the header and the metadata, which come before the attachment. The caller still has to fill in the checksum.
+ */
 function encodeHead(meta: string, attachment: Buffer | null): Buffer {
   const metaBytes = Buffer.byteLength(meta);
   const head = Buffer.allocUnsafe(headerBytes + metaBytes);
@@ -86,7 +88,7 @@ export function createFrameBuffer(): FrameBuffer {
   let unsummed: { readonly head: Buffer; readonly attachment: Buffer }[] = [];
   let length = 0;
   let used = 0;
-  /** The offset in `memory` of the first frame that isn't in `buffers` yet. */
+  /** The offset in `memory` where the frames begin that we haven't added to `buffers` yet. */
   let start = 0;
 
   const endBuffer = (): void => {

@@ -41,7 +41,7 @@ export const defaultLivenessTimeoutMs = 60_000;
 
 export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
   const { database, journalId, logger, onReconnected, intervalMs = 5_000, livenessTimeoutMs = defaultLivenessTimeoutMs } = options;
-  /** Since when all heartbeats have been successful. Null after a failure. */
+  /** The time since which every heartbeat has succeeded. Null after a failure. */
   let healthySince: number | null = null;
   let hasBeaten = false;
 

@@ -76,8 +76,8 @@ export function createInFlightCalls() {
       slots.delete(callId);
     },
     /**
-     * Erasures use this. From now on, whatever we write about a matching call leaves out the subject. Returns how many
-     * calls match.
+     * Removes the subject from matching calls when it's erased, so that nothing we write about them from now on
+     * contains it. Returns how many calls match.
      */
     redactSubject(matches: (call: CallMetadata) => boolean): number {
       const matching = entries().filter(({ metadata }) => matches(metadata));

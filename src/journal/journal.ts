@@ -82,7 +82,7 @@ export interface Journal {
 export interface JournalState {
   /** False while we reject new calls because we can't record them. */
   readonly accepting: boolean;
-  /** Why new calls are rejected. Null if they aren't. */
+  /** The reason why we reject new calls. Null if we accept them. */
   readonly obstacle: JournalObstacle | null;
   readonly segments: number;
   readonly bytes: number;

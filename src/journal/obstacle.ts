@@ -6,8 +6,8 @@ export interface JournalObstacle {
   /** A short explanation for callers. */
   readonly summary: string;
   /**
-   * The full explanation for operators. It contains the last error and figures such as how many bytes are free and how
-   * many we need.
+   * A full explanation for operators. It contains the last error and, for example, how much disk space is free and how
+   * much we need.
    */
   readonly detail: string;
 }

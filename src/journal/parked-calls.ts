@@ -74,8 +74,8 @@ export function createParkedCalls({ maxBytes, logger, onLost }: ParkedCallsOptio
       }
     },
     /**
-     * Calls `write` with the oldest call, which stays parked until `remove` is called. Resolves with false if no call
-     * is parked. Rejects if `write` does.
+     * Passes the oldest parked call to `write`. The call stays parked until you call `remove`. Resolves to false if no
+     * call is parked. Rejects if `write` does.
      */
     async writeOldest(write: (call: SettledCall) => Promise<void>): Promise<boolean> {
       const call = parked.values().next().value?.call;

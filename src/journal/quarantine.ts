@@ -20,19 +20,19 @@ export interface SubjectCall {
 }
 
 /**
- * Returns true if any of these calls is about a subject that was erased after the call had begun. We don't keep the
- * records of such calls. If this rejects, we try again later.
+ * Returns true if the subject of any of these calls was erased after the call began. We don't quarantine such calls. If
+ * this rejects, we try again later.
  */
 export type IsErased = (calls: readonly SubjectCall[]) => Promise<boolean>;
 
 export interface Quarantine {
   /**
-   * Writes a record to a file. If there's already a file for the same record, replaces it. Returns false if we aren't
-   * allowed to keep the record, and rejects if `IsErased` does.
+   * Writes a record to a file, and replaces the file if the record already has one. Returns false if we aren't allowed
+   * to keep the record because its subject was erased. Rejects if we can't find that out.
    */
   addRecord(callId: string | null, raw: Buffer): Promise<boolean>;
   /**
-   * Keeps a copy of a segment that can't be read to its end. Returns false and rejects in the same cases as
+   * Keeps a copy of a segment that we couldn't read completely. Returns false or rejects in the same cases as
    * `addRecord`.
    */
   addSegment(journalId: string, segment: number, file: string): Promise<boolean>;
@@ -93,9 +93,9 @@ export async function countQuarantined(dataDir: string): Promise<number> {
 }
 
 /**
- * Returns the JSON of the file's records. We wrote it ourselves, so any text from callers is escaped in it. Request
- * bodies aren't included, because they could mention any project or time. `rest` contains the bytes in which we
- * couldn't find a record.
+ * Returns the JSON of all records in the file, without the request bodies, because those could mention any project or
+ * time. We wrote the JSON ourselves, so any text from callers is escaped. `rest` contains the bytes after the last
+ * record that we can decode.
  */
 function readRecords(bytes: Buffer): { readonly text: string; readonly rest: Buffer } {
   const { frames, usedBytes } = decodeFrames(bytes);

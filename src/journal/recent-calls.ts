@@ -62,8 +62,9 @@ export function createRecentCalls({ maxBytes, batchBytes }: { maxBytes: number; 
       }
     },
     /**
-     * Returns the calls at this position of the journal. If they aren't in memory, `calls` is null and the caller has
-     * to read them from disk. In that case, `end` is where the next calls in memory start, but at most `maxEnd`.
+     * Returns the calls at this position of the journal. If we don't have them in memory, `calls` is null and the
+     * caller has to read them from disk, up to `end`. That's where the next calls in memory start, or `maxEnd` if that
+     * comes first.
      */
     next(segment: number, offset: number, maxEnd: number): { readonly end: number; readonly calls: readonly SettledCall[] | null } {
       const range = ranges.find((kept) => kept.segment === segment && kept.start >= offset);

@@ -212,7 +212,7 @@ const recordSchema = z.discriminatedUnion('kind', [
     facts: metadataSchema,
     result: resultSchema,
     content: contentSchema.nullable(),
-    /** Only present if `shared-bytes.ts` failed to expand the record. */
+    /** Set if `shared-bytes.ts` couldn't expand the record. */
     shared: z.unknown().optional(),
   }),
   z.object({ kind: z.literal('probe') }),

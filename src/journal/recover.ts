@@ -22,7 +22,7 @@ import { readWindow } from './segment-reader.ts';
 import { createUnfinishedCalls, type EstimateCost, type UnfinishedCalls } from './unfinished-calls.ts';
 
 export interface Recovery {
-  /** Runs immediately, and then every `intervalMs`. Doesn't wait for the first run to end. */
+  /** Starts recovering journals, immediately and then every `intervalMs`. Doesn't wait for the first run. */
   start(): void;
   /**
    * Recovers all abandoned journals once and returns how many there were. If that fails for some of them, this rejects
@@ -56,7 +56,7 @@ interface Takeover {
   offset: number;
 }
 
-/** The suffix of a folder that we're about to delete. */
+/** We rename a folder with this suffix before we delete it. */
 const recoveredSuffix = '.recovered';
 const recoverOnceTimeoutMs = 5_000;
 

@@ -28,7 +28,7 @@ export interface Segment {
   readonly file: string;
   readonly createdAt: number;
   readonly bytes: number;
-  /** True if the segment is closed, so that nothing can be appended to it. */
+  /** True if the segment is sealed, i.e. we don't append any more records to it. */
   readonly sealed: boolean;
 }
 
@@ -55,8 +55,8 @@ interface WriteGroup {
   readonly frames: FrameBuffer;
   readonly written: PromiseWithResolvers<void>;
   /**
-   * The request bodies of this group that have parts which later bodies may repeat. `offset` says where the attachment
-   * with the bytes of the body starts in `frames`.
+   * Request bodies in this group that later bodies may share parts with. `offset` is the position of the body's
+   * attachment in `frames`.
    */
   bodies: { readonly body: Buffer; readonly shared: SharedBody | null; readonly offset: number }[];
   /**
@@ -137,8 +137,8 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
   const refersOnlyTo = ({ number }: Segment, { refersTo }: WriteGroup): boolean => refersTo === null || refersTo === number;
 
   /**
-   * Returns the group to which we add the next record. When the last group has reached about the size of a segment,
-   * this returns null so that we start a new one. Otherwise a single write could contain too many large bodies.
+   * Returns the group to which we add the next record. Returns null if we need a new group, because the last one is
+   * already about as large as a segment. Otherwise, a single write could contain too many large bodies.
    */
   const groupToFill = (): WriteGroup | null => {
     const last = pending.at(-1);
@@ -158,7 +158,7 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
     if (body !== null && repeatedPartsOf(body).length > 0) bodies.push({ body, shared, offset });
   };
 
-  /** If the group refers to a different segment than the one to which we write it, encodes it again. */
+  /** Encodes the group again if it refers to a segment other than the one that we're about to write it to. */
   const encodeFor = (group: WriteGroup, segment: Segment): void => {
     if (refersOnlyTo(segment, group)) return;
     group.frames.clear();
@@ -285,7 +285,7 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
     await sealCurrent();
   };
 
-  /** Runs `work` in between, i.e. after all records that have been appended so far and before all later ones. */
+  /** Runs `work` after all records that have been appended so far are written, and before any later ones are. */
   const runInOrder = (work: () => Promise<void>): Promise<void> => {
     const done = Promise.withResolvers<void>();
     pending.push(() => work().then(done.resolve, done.reject));
@@ -303,7 +303,7 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
     append(record: JournalRecord): Promise<void> {
       if (isClosed) return Promise.reject(new Error('the journal is closed'));
       const filling = groupToFill();
-      // All records in a group have to refer to the same segment.
+      // A group can only refer to a single segment.
       const canShare = filling === null || filling.refersTo === null || filling.refersTo === current?.segment.number;
       const encoded = encode(record, canShare ? current : null);
       const bytes = (encoded.shared ? encoded.shared.attachment : encoded.body)?.length ?? 0;

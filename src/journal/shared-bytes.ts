@@ -13,20 +13,20 @@ import { type RepeatedPart, repeatedPartsOf } from '../core/repeated-parts.ts';
 import { encodeFrame, type Frame, headerBytes } from './frame.ts';
 
 /**
- * A piece of a request body. If it's a number, the piece comes next in the record's attachment and has this length. If
- * it's a pair, the piece is in the segment, at this offset and with this length.
+ * A piece of a request body. A number means that the next bytes of the record's attachment belong here, and says how
+ * many. A pair is the offset and length of a piece that's already in the segment.
  */
 type BodyPiece = number | readonly [offset: number, length: number];
 
 export interface SharedBody {
   readonly pieces: readonly BodyPiece[];
-  /** The bytes that we couldn't find in the segment. */
+  /** The bytes of the body that aren't in the segment yet. */
   readonly attachment: Buffer;
-  /** Parts of the body that we didn't find in the segment. */
+  /** Parts of the body that the segment doesn't contain yet, so a later body may share them with this one. */
   readonly missing: readonly RepeatedPart[];
 }
 
-/** Ranges of bytes in a segment. Offsets and lengths alternate. */
+/** Ranges of bytes in a segment, as alternating offsets and lengths. */
 type Ranges = readonly number[];
 
 /** The maximum number of parts that we remember per segment. Each of them needs up to a kilobyte. */
@@ -105,7 +105,8 @@ function toRanges(pieces: readonly BodyPiece[], offset: number): Ranges {
 }
 
 /**
- * Returns where in the segment the bytes from `start` to `end` of a body are. `ranges` says where the whole body is.
+ * Returns the ranges of the segment that contain bytes `start` to `end` of a body, given the `ranges` of the whole
+ * body.
  */
 function sliceRanges(ranges: Ranges, start: number, end: number): Ranges {
   const slice: number[] = [];

@@ -9,7 +9,7 @@ import type { AttemptStart, JournalRecord } from './record.ts';
 
 export type UnfinishedCalls = ReturnType<typeof createUnfinishedCalls>;
 
-/** What we charge for an unfinished call. It's estimated from the request. */
+/** The usage that we charge for an unfinished call, as estimated from its request. */
 export interface RequestedUsage {
   readonly tokens: Tokens;
   readonly units: Units;
@@ -73,8 +73,8 @@ export function createUnfinishedCalls(estimateCost: EstimateCost) {
       attempts.delete(callId);
     },
     /**
-     * Settles all calls that are left. They're kept until `settled` is called for them, so if storing them fails you
-     * can call this again.
+     * Returns the remaining calls as settled calls. We keep each of them until `settled` is called, so you can call
+     * this again if you couldn't store them.
      */
     settleAll: (): SettledCall[] => [...calls.values()].map(settle),
   };

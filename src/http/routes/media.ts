@@ -100,10 +100,7 @@ function setFormatWarning(response: ServerResponse, format: unknown): void {
   if (warning !== null) response.setHeader('x-gateway-warning', warning);
 }
 
-/**
- * Throws `no_route` for names that no model can have. They are too long, or they contain a lone surrogate, which can't
- * be part of a URL.
- */
+/** Throws `no_route` if no model can have this name, because it's too long or contains a lone surrogate. */
 function assertModel(model: string): void {
   if (model.length > maxModelLength) throw modelTooLong(model);
   if (!model.isWellFormed()) throw noRoute(undefined, `${quoteName(model)} contains a lone surrogate, which cannot be part of a URL`);

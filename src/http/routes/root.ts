@@ -1,5 +1,6 @@
 /**
- * `GET /` and `HEAD /` describe the service. Clients and load balancers request it without a key to see if it's there.
+ * Describes the service at `/`. Clients and load balancers request this without a key to check whether the service is
+ * up.
  */
 import type { Request, Response } from 'express';
 import { sendJson } from '../error-handler.ts';

@@ -1,6 +1,6 @@
 /**
- * The six inference routes, and routes whose format we convert to one of theirs. Turns each request into a call and
- * sends the response.
+ * The six inference routes, and the legacy completions route, which we convert to one of them. Turns each request into
+ * a call and sends the response.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Call, type Caller, isDialect, isPromptRoute, type MemoryOptions, type TextRoute } from '../../core/call.ts';
@@ -57,8 +57,8 @@ export interface CallRouteDeps extends ErrorReports {
 
 export interface TextRouteDeps extends CallRouteDeps {
   /**
-   * Returns null if we can't read the settings in time. In that case we decide whether memory records the call when we
-   * store it.
+   * Returns null if we can't read the settings in time. In that case, we only decide whether memory records the call
+   * when we store it.
    */
   readonly memorySettings: (projectId: string) => Promise<MemorySettings | null>;
   readonly handleCall: HandleCall;
@@ -136,8 +136,8 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
 }
 
 /**
- * Refuses all chunks of a stream. We deliver every stream to this writer after sending it, so that the call is settled
- * even if we couldn't send the head. If the stream has already been delivered, this has no effect.
+ * Refuses every chunk of a stream. We always call `deliver` with this after sending the response, so that the call is
+ * settled even if we couldn't send the head. If the stream has already been delivered, this has no effect.
  */
 const refuseChunk = (): boolean => false;
 
@@ -234,8 +234,8 @@ interface MemorySource extends Pick<Call, 'source' | 'hasExplicitSource'>, Pick<
 }
 
 /**
- * Returns the memory options of a call. Throws `invalid_memory_subject` if memory would record the call but its subject
- * header is invalid. If the settings are unknown, a call with an invalid subject is accepted and never recorded.
+ * Returns the memory options of a call. Throws `invalid_memory_subject` if the subject header is invalid and memory
+ * would record the call. If we don't know the settings, we accept a call with an invalid subject but never record it.
  */
 function parseMemory({ headers, settings }: Pick<CallSource, 'headers' | 'settings'>, from: MemorySource): MemoryOptions {
   const { mode, explicitWrite, user } = from;

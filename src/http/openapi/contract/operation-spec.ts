@@ -6,7 +6,7 @@ import type { ResponseHeader } from './parameters.ts';
 export interface OperationSpec {
   readonly tag: string;
   readonly summary: string;
-  /** The description of the operation. It adds one or two sentences to what the summary says. */
+  /** The description in the OpenAPI document. It should add one or two sentences to the summary. */
   readonly details: string;
   /**
    * How callers authenticate: with a virtual key (`key`), with a virtual key that may also be in `x-api-key`

@@ -9,7 +9,7 @@ export const windowName = z.enum(['minute', 'day', 'month', 'total']);
 
 export const listSchema = (row: z.ZodType) => z.looseObject({ object: z.literal('list'), data: z.array(row) });
 
-/** Optional fields that we forward without validation, since that's up to the vendor. Null counts as absent. */
+/** Optional fields that we forward without checking them, because the vendor does that. Null counts as absent. */
 export const vendorText = z.string().nullable().optional();
 export const vendorInteger = z.int().nullable().optional();
 export const vendorNumber = z.number().nullable().optional();

@@ -8,13 +8,13 @@ import type { SubjectCalls } from '../../../usage/analytics/subject-calls.ts';
 import { param, type Responders } from './responders.ts';
 
 export interface EndUserInventory {
-  /** True if we store any data about the end user besides calls, even if it doesn't show up in the counts. */
+  /** True if we store anything about the end user besides calls, including data that the counts don't cover. */
   readonly isStored: boolean;
   readonly calls: SubjectCalls;
   readonly counts: SubjectCounts;
   /**
-   * When the end user's first conversation began and when the latest one was last continued. Null if the end user has
-   * no conversations.
+   * The times when the end user's first conversation began and when any of their conversations last continued. Null if
+   * they have no conversations.
    */
   readonly times: SeenTimes | null;
   readonly pageUpdatedAt: Date | null;

@@ -42,8 +42,8 @@ export function addRefusedCallRoutes({ read, readProject }: Responders, { refuse
     // present.
     const now = clock.now();
     const to = nextMinute(page.before === undefined ? now : Math.min(now, startOfRefused({ id: page.before })));
-    // Count the refusals in the time range of the page. If the page isn't full, it's the last one, so count everything
-    // that we still have.
+    // Count the refusals in the time range of this page. If the page isn't full, it's the last one, so count back to
+    // the oldest refusal that we still have.
     const from = oldest && rows.length === page.limit ? startOfRefused(oldest) : 0;
     const period = { from: from - (from % minuteMs), to };
     const { calls, recorded } = await refusedCalls.count({ ...page, ...period });

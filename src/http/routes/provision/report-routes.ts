@@ -25,9 +25,9 @@ export interface ReportRouteDeps {
   readonly listCalls: (projectId: string | null, filter: ListOptions) => Promise<readonly unknown[]>;
   /** Returns the call in the schema `Call`, or null if the project has no such call. */
   readonly findCall: (projectId: string, id: string) => Promise<unknown>;
-  /** The usage in the current calendar month. */
+  /** Returns the project's usage in the current calendar month. */
   readonly getUsage: (project: Project) => Promise<unknown>;
-  /** The usage of all projects in the current calendar month. */
+  /** Returns the usage of all projects in the current calendar month. */
   readonly getDeploymentUsage: () => Promise<unknown>;
   readonly erasures: ErasureReports;
   readonly reprice: Reprice;

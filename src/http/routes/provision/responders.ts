@@ -24,7 +24,7 @@ export interface Change {
 export type Responders = ReturnType<typeof createResponders>;
 
 type ChangeMethod = 'post' | 'put' | 'patch' | 'delete';
-/** The name under which the audit log records a change. It can depend on the project. */
+/** The name of a change in the audit log. Pass a function if the name depends on the project. */
 type Action = string | ((project: Project | null) => string);
 
 export interface ResponderDeps extends ChangeRecorder {

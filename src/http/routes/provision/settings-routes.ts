@@ -9,7 +9,7 @@ import type { Catalog } from '../../../routing/catalog.ts';
 import { checkApplicationChange, checkProjectChange, type RoutingFindings } from '../../../routing/check-change.ts';
 import { param, type Responders, toListJson } from './responders.ts';
 
-/** How many calls the response lists for each rule. */
+/** For each rule, the response lists this many of the newest calls that it matched. */
 const newestHits = 20;
 
 export interface SettingsRouteDeps {

@@ -46,7 +46,7 @@ export const videoResponses = {
     .describe('If `done` is true, `video_uri` and `videos` are present.'),
 };
 
-/** The error codes of polls and downloads. Calls have more, but these requests don't call a model. */
+/** The error codes of polls and downloads. They don't call a model, so they have fewer error codes than calls. */
 const laterCodes = [
   ...keyCodes,
   'no_route',
