@@ -54,7 +54,7 @@ export function detectAbandonedStream(response: ServerResponse, filler: string |
     timer = setTimeout(probe, pauseMs, Math.min(2 * pauseMs, maxBackoffMs));
   };
   const begin = (): void => probe(initialBackoffMs);
-  // Use `on`, because `once` takes another 180 bytes per listener (measured) and these events only fire once anyway.
+  // Use `on`, because `once` needs another 180 bytes per listener (measured), and these events only fire once anyway.
   response.on('close', () => {
     clearTimeout(timer);
     socket.off('end', begin);

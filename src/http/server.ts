@@ -145,7 +145,9 @@ function createExpress(): Express {
   return express().disable('x-powered-by').disable('etag');
 }
 
-/** Adds the health and metrics routes and the 404 handler. `wrap` adds handlers that run before them. */
+/**
+ * Adds the health and metrics routes and the 404 handler. `wrap` lets the caller add code that runs before all routes.
+ */
 function serve(app: Express, deps: HealthServerDeps, ownerOf: RequestOwner, wrap: (listener: RequestListener) => RequestListener): Server {
   // The only requests for which Express calls `next` are those whose target it can't parse, e.g. `http://[`. Without
   // our own `next`, it would send an HTML page.

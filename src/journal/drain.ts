@@ -26,9 +26,9 @@ export interface Drain {
   /** Stores the current records right away, without waiting for the interval. */
   wake(): void;
   /**
-   * Resolves when all current records are in the database, or after `timeoutMs`. The default is long enough for readers
-   * to see their own calls, but keeps the wait short during an outage. If you pass a project, we only wait for its own
-   * calls. Otherwise, a project that reads all the time would break up the calls of other projects into small batches.
+   * Resolves when all current records are in the database, or after `timeoutMs`. By default, that's long enough for
+   * readers to see their own calls, but keeps the wait short during an outage. If you pass a project, we only wait for
+   * its calls, so that a project that reads all the time doesn't break up the calls of others into small batches.
    */
   waitUntilDrained(options?: { readonly projectId?: string; readonly timeoutMs?: number }): Promise<void>;
   /**
@@ -59,7 +59,6 @@ export interface DrainOptions extends StoringOptions {
   readonly onRejected?: (call: SettledCall) => void;
 }
 
-/** Where we are in the journal. Everything before this position has been stored. */
 interface Position {
   readonly segment: number;
   readonly offset: number;
@@ -81,6 +80,7 @@ export function createDrain(options: DrainOptions): Drain {
   const { beforeStore, onStored, onRejected, recentBytes = 64 * 1_024 * 1_024, files = nodeFileSystem } = options;
   const quarantine = createQuarantine(dataDir, options.isErased, files);
   const batches = createBatchStore({ database, store, beforeStore, quarantine, logger, failpoint, onStored, onRejected });
+  /** Everything before this position in the journal has been stored. */
   let position: Position = { segment: 0, offset: 0 };
   let waiters: readonly Waiter[] = [];
   let preparedAt: number | null = null;
@@ -88,7 +88,7 @@ export function createDrain(options: DrainOptions): Drain {
   let isStarted = false;
   /** We've stored everything that was written before this time (`performance.now()`). Null if nothing is waiting. */
   let storedUntil: number | null = null;
-  /** The position after the last call of each project. We remove a project when all of its calls are stored. */
+  /** Maps each project to the position after its last call. We remove a project when all of its calls are stored. */
   const lastCalls = new Map<string, Position>();
   const recent = createRecentCalls({ maxBytes: recentBytes, batchBytes: maxBatchBytes });
   const stopListening = journal.onAppended((range) => {
@@ -141,8 +141,7 @@ export function createDrain(options: DrainOptions): Drain {
       await prepare();
     } catch (error) {
       if (isConnectionError(error)) throw error;
-      // Continue without the partition and try again in a day. Until then, PostgreSQL inserts the rows into the default
-      // partition.
+      // Continue without the partition and try again in a day. In the meantime, PostgreSQL uses the default partition.
       logger.error({ err: error }, 'failed to create partition; retrying in a day');
     }
     preparedAt = clock.now();

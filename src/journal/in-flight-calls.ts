@@ -16,7 +16,7 @@ export interface InFlightCall {
 interface Entry extends InFlightCall {
   metadata: CallMetadata;
   readonly attempts: AttemptStart[];
-  /** The metadata of the call when it was opened, as JSON. */
+  /** The call's metadata as JSON, as it was when the call was opened. */
   readonly facts: string;
   /** The number of the segment that contains the `opened` record, or null until we've written it. */
   segment: number | null;

@@ -33,7 +33,7 @@ import { lockFileName } from './segment-name.ts';
 import { createSegmentWriter, type Segment } from './segment-writer.ts';
 
 export interface Journal {
-  /** The name of the folder, which leases and recovery use as the id of the process. */
+  /** The name of the folder. Leases and recovery use it to identify the process. */
   readonly id: string;
   readonly folder: string;
   /**
@@ -117,8 +117,8 @@ export interface JournalOptions {
 
 const mebibyte = 1024 * 1024;
 /**
- * The size of a segment, which is enough to settle a thousand calls in flight with 16 KiB of text each. If there are
- * more, we park them in memory.
+ * As large as a segment. With this much space, we can settle a thousand calls in flight with 16 KiB of text each. If
+ * there are more, we park them in memory.
  */
 const defaultBallastBytes = 16 * mebibyte;
 

@@ -24,8 +24,8 @@ export interface ParkedCallsOptions {
 export function createParkedCalls({ maxBytes, logger, onLost }: ParkedCallsOptions) {
   const parked = new Map<string, ParkedCall>();
   /**
-   * The call that we're writing at the moment. We can't drop it, because it might get stored after we've reported it as
-   * lost.
+   * The id of the call that we're writing. We can't drop this call, because it might be stored after we've reported it
+   * as lost.
    */
   let writing: string | null = null;
   let bytes = 0;

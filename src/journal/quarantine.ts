@@ -39,7 +39,7 @@ export interface Quarantine {
 }
 
 /**
- * Deletes the files that contain calls of this project about one of these subjects (hexadecimal SHA-256), because the
+ * Deletes the files that mention one of these subjects (hexadecimal SHA-256) in calls of this project, because the
  * subjects are being erased. Returns how many files were deleted.
  */
 export async function deleteQuarantined(dataDir: string, projectId: string, subjects: ReadonlySet<string>): Promise<number> {
@@ -153,10 +153,10 @@ function findProjects(text: string): QuarantinedFile['calls'] {
 }
 
 /**
- * Matches the project, the start and the subject in the `facts` of a record. The number of repetitions is limited, but
- * no subject reaches that limit. Without it, a damaged record with megabytes after `"subject":"` would make the regex
- * engine run out of memory while backtracking. We match the subject in a lookahead, because a truncated subject can run
- * into the next field.
+ * Matches the project, the start and the subject in the `facts` of a record. We limit the number of repetitions,
+ * because a damaged record with megabytes after `"subject":"` would otherwise make the regex engine run out of memory
+ * while backtracking. No valid subject reaches that limit. We match the subject in a lookahead, because a truncated
+ * subject can run into the next field.
  */
 const factsMember =
   /"projectId":(?:"(?<projectId>[0-9a-f-]{36})")?|"startedAt":(?<startedAt>\d{1,16})?|"subject":(?=(?<subject>"(?:[^"\\]|\\.){0,4096}"))/g;

@@ -48,9 +48,8 @@ export function encodeRecord(record: JournalRecord): Buffer[] {
 
 /**
  * Returns the JSON of a record, in parts. For compatibility, the metadata is named `facts` and the response `answer`.
- *
- * If the record has a shared body, its `content` is null and the actual content is in `shared`. If the record is read
- * by a release that doesn't know shared bodies, it stores the call with its tokens and cost, but without its text.
+ * If the record has a shared body, its `content` is null and the actual content is in `shared`. Releases that don't
+ * know shared bodies then store the call with its tokens and cost, but without its text.
  */
 export function formatRecord(record: JournalRecord, body: SharedBody | null = null): readonly string[] {
   if (record.kind === 'opened') {
@@ -164,7 +163,7 @@ const attemptSchema: z.ZodType<Attempt> = z.object({
   error: z.object({ reason: z.string(), type: textOrNull, code: textOrNull, message: textOrNull }).exactOptional(),
 });
 
-/** Older versions didn't have generations, so their records count as generation 0. */
+/** Records of older versions have no generation, so use 0. */
 const consumedSchema = z.object({
   counter: z.number(),
   generation: z.number().default(0),

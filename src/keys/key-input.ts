@@ -9,7 +9,7 @@ import { requiredTags } from '../core/tags.ts';
 import type { CeilingName, WindowKind } from '../core/windows.ts';
 import { ceilingsFrom, defaultWindows, type KeySettings, noCeilings } from './key-record.ts';
 
-/** A limit of 0 still allows calls that don't count towards the ceiling. */
+/** Even with a limit of 0, the key can make calls that don't count towards the ceiling. */
 const wholeLimit = z.int().min(0).nullable().optional();
 const window = z.enum(['day', 'month', 'total']).optional().describe('window of the ceiling, by default a month');
 

@@ -6,7 +6,7 @@ export type Ceilings = Readonly<Record<CeilingName, Ceiling>>;
 
 export interface KeySettings {
   readonly name: string;
-  /** The models and tiers that the key may use. Null if there's no restriction. */
+  /** The models and tiers that the key may use. Null if it may use all of them. */
   readonly models: readonly string[] | null;
   /** Tags that providers need for the key's calls, in addition to those that the project requires. */
   readonly requiredTags: readonly string[];

@@ -42,12 +42,12 @@ export interface Keyring {
    * `invalid_key` for other unusable keys.
    */
   findCached(secret: string): Caller | null;
-  /** Returns false if the database doesn't respond and the cache is empty, so that `find` would reject every key. */
+  /** Returns false if `find` would reject every key, because the database doesn't respond and the cache is empty. */
   canFind(): Promise<boolean>;
   countCached(): number;
   /** Loads keys into the cache, so that their first calls don't have to wait for the database. */
   warm(prefixes: readonly string[]): Promise<void>;
-  /** Returns the newest keys that are neither revoked nor expired, starting with the newest. */
+  /** Returns the newest keys that are neither revoked nor expired, newest first. */
   listNewest(limit: number): Promise<KeyOfProject[]>;
   /** Issues a pass that's valid until `endsAt`. Throws the same errors as `find`. */
   issuePass(secret: string, endsAt: number): Promise<string>;
@@ -101,8 +101,8 @@ export interface KeyringOptions {
 }
 
 /**
- * `readAt` is when the ceilings were read from the database (`performance.now()`, just before the read). It's missing
- * if the ceilings never change.
+ * `readAt` is the time just before the ceilings were read from the database (`performance.now()`). It's absent if the
+ * ceilings never change.
  */
 export type TimedCeilings = Ceilings & { readonly readAt?: number };
 

@@ -45,7 +45,7 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, 
   const waitSeconds = createRateLimit();
   const running = new Set<Promise<void>>();
   const handler = createMcpHandler(({ authInfo }) => createMcpServer(tools, { access: accessOf(authInfo), projectsOf, logger }), {
-    // Clients may subscribe to changes, but they never get any notifications, because tools only change with a release.
+    // Clients may subscribe to changes, but we never notify them, because tools only change with a release.
     maxSubscriptions: 100,
     onerror: (err) => logger.debug({ err }, 'MCP request rejected'),
   });

@@ -46,7 +46,7 @@ export function findForeignHost({ publicUrl }: ResourceSettings, { host, origin 
   return checkedOrigin.ok ? null : checkedOrigin.message;
 }
 
-/** Describes the resource under the host name that the client has used, which `findForeignHost` has to check first. */
+/** Describes the resource under the host name that the client has used. Check the host with `findForeignHost` first. */
 export function describeResource({ publicUrl, issuer }: ResourceSettings, { host = 'localhost' }: RequestHeaders): Resource {
   const url = `${publicUrl ?? `http://${host}`}/mcp`;
   return {

@@ -21,7 +21,7 @@ export function createMcpServer(tools: readonly AnyTool[], session: ToolSession)
     { name: 'model-gateway', title: 'Model gateway', version },
     {
       instructions,
-      // There are no prompts and resources, but many clients list them without checking the capabilities, and report an
+      // We have no prompts or resources. Many clients list them anyway without checking the capabilities, and report an
       // unknown method as a failure. So declare both.
       capabilities: { tools: fixedList, prompts: fixedList, resources: fixedList },
       cacheHints: Object.fromEntries(lists.map((list) => [list, cacheHint])),

@@ -1,7 +1,7 @@
 /**
- * The memory routes (docs/api/reference.md#memory). The key determines the project. Errors about the content type, the
- * size and the syntax are plain text. If a body doesn't match the schema, search, recall and graph respond with a
- * plain-text 422, and the other routes respond with `bad_request`.
+ * The memory routes (docs/api/reference.md#memory). The key determines the project. If the content type, size or syntax
+ * is wrong, we send a plain-text error. If a body doesn't match the schema, search, recall and graph send a plain-text
+ * 422, and the other routes send `bad_request`.
  */
 import type { NextFunction, Request, Response } from 'express';
 import type { z } from 'zod';

@@ -1,6 +1,7 @@
 /**
- * Request schemas of the memory routes and settings, for the API description. The memory module uses the same schemas
- * to validate bodies, unless they consist of alternatives. For those, a property test makes sure that both agree.
+ * Request schemas of the memory routes and settings, for the API description. The memory module validates most bodies
+ * with the same schemas. If a body has alternative forms, the schemas are separate, and a property test makes sure that
+ * they agree.
  */
 import { z } from 'zod';
 import { correctionBody, itemBody, optionalSubject, rememberBody, wakeUpBody } from '../../memory/items/item-schemas.ts';

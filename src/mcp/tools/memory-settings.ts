@@ -96,13 +96,13 @@ export function createMemorySettingsTools(deps: MemorySettingsToolDeps): readonl
 
 interface DeletionStart {
   readonly rule: Pick<PendingDeletion, 'delete_conversations_after_days' | 'delete_unlearned'>;
-  /** When the rule takes effect. Absent if it's already in effect. */
+  /** The time when the rule takes effect. Absent if it has already taken effect. */
   readonly effectiveAt?: string;
 }
 
 /**
- * Checks whether the cleanup deletes more because of this change, either immediately or after the notice period.
- * Returns the rule that it then follows, or null if it doesn't delete more.
+ * Checks whether this change makes the cleanup delete more, either immediately or after the notice period. If so,
+ * returns the new rule and when it starts, or otherwise null.
  */
 function findStart({ previous, settings: current }: MemorySettingsChange): DeletionStart | null {
   const { pending_deletion: pending, delete_conversations_after_days: days } = current;

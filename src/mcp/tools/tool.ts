@@ -23,7 +23,7 @@ export interface Tool<Input extends z.ZodObject> {
   run(input: z.output<Input>, context: ToolContext): Promise<ToolResult>;
 }
 
-/** Hides the input type, so that tools with different inputs fit into one list. */
+/** A tool without its input type, so that we can keep tools with different inputs in one list. */
 export type AnyTool = Pick<Tool<z.ZodObject>, 'name'> & { register(server: McpServer, session: ToolSession): void };
 
 export interface ToolContext {
@@ -33,7 +33,7 @@ export interface ToolContext {
 
 export interface ToolResult {
   readonly output: Readonly<Record<string, unknown>>;
-  /** Text for the model, which is put in front of the JSON output. */
+  /** Text that the model gets to read before the JSON output. */
   readonly summary?: string | null;
 }
 

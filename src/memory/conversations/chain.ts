@@ -16,7 +16,7 @@ export interface HashedMessage {
   readonly role: NormalMessage['role'];
   /** Hash of the message alone, so it's the same wherever the message occurs. */
   readonly messageHash: Sha256;
-  /** The number of characters in the text and the tool calls of the message. */
+  /** The number of characters in the message's text and tool calls. */
   readonly length: number;
   /**
    * The message itself. If we've seen it in an earlier request, this is a getter that doesn't parse the JSON until
@@ -25,7 +25,7 @@ export interface HashedMessage {
   readonly message: NormalMessage;
 }
 
-/** The place of a part in its chain. The hash covers this part and all parts before it. */
+/** Links a part to its predecessor. The hash covers this part and all parts before it. */
 interface Link {
   readonly hash: Sha256;
   readonly parentHash: Sha256 | null;
@@ -117,9 +117,7 @@ export class LinkedMessage implements ChainPart {
   readonly #read: (index: number) => HashedMessage | undefined;
   readonly #index: number;
 
-  /**
-   * Reading `message` calls `read` with `index`. Because of the index, all parts of a prompt can share one function.
-   */
+  /** The `message` getter calls `read` with `index`, so all parts of a prompt can share one function. */
   constructor(
     { role, messageHash, length }: Omit<HashedMessage, 'message'>,
     { hash, parentHash }: Link,
@@ -203,7 +201,7 @@ export function hashScope(projectId: string, source: string, subject: string | n
   return hashText(`scope 1\n${[projectId, source, subject === null ? '-' : 'subject', subject ?? ''].map(prefixLength).join('')}`);
 }
 
-/** Combines a hash with a scope, so that a lookup can only find what belongs to that scope. */
+/** Combines a hash with a scope, so that a lookup only finds what belongs to this scope. */
 export function toScopedKey(scope: Sha256, messageOrPart: Sha256): Sha256 {
   return hashBytes(scope + messageOrPart);
 }

@@ -30,8 +30,8 @@ interface CloseIdleOptions {
 const maxConversations = 100;
 const maxMessages = 2_000;
 /**
- * The minimum wait before the next check, as a share of the idle time (but never more than a minute). If we wait a
- * little, a single check can close several conversations.
+ * Wait for at least this share of the idle time before the next check (but at most a minute), so that a single check
+ * can close several conversations.
  */
 const gatherShare = 0.1;
 const maxGatherMs = 60_000;

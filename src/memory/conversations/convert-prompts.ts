@@ -18,8 +18,8 @@ import { type CallChains, storeParts } from './store-parts.ts';
 /** Keep this small. PGlite runs statements on the event loop, so each one has to be short. */
 const batchSize = 50;
 /**
- * Limits how many bytes of system prompts and tool results a batch converts. A batch that consists of a single call may
- * exceed it.
+ * A batch converts at most this many bytes of system prompts and tool results, unless it only consists of a single
+ * call.
  */
 const batchBytes = 1024 * 1024;
 const logEvery = 10_000;
@@ -93,8 +93,8 @@ async function convertBatch(tx: Queries, projectId: string): Promise<number> {
   );
   const texts = prompts.map(toChains);
   await storeParts(tx, texts);
-  // Another process has deleted the prompts that we found. Return 1 instead of 0, so that the caller tries the next
-  // batch.
+  // Another process has deleted the prompts that we found. Return 1, because with 0 the caller would think that nothing
+  // is left to convert.
   if (texts.length === 0) return 1;
   const { text, values } = selectRows(
     [

@@ -35,7 +35,7 @@ export function createEpisodes({ database }: { readonly database: Database }) {
       if (!row) return null;
       const { count, text, ...episode } = row;
       const messages = await readMessages(database, id, count);
-      // If there are fewer messages than the row says, the conversation was deleted between the two queries.
+      // If we've read fewer messages than the row says, the conversation was deleted between the two queries.
       if (messages.length < count) return null;
       return { ...episode, text: (row.state === 'read' ? text : null) ?? formatTranscript(messages), messages };
     },

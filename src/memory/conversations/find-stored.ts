@@ -1,4 +1,4 @@
-/** Finds out which parts of prompts (`parts`), or which of their texts (`prompt_texts`), are already stored. */
+/** Looks up whether parts of prompts (`parts`) or their texts (`prompt_texts`) are already stored. */
 import { toArrayLiteral, toArrayParameter } from '../../db/array-literal.ts';
 import type { Queries } from '../../db/database.ts';
 import { toBatches } from '../../db/row-batches.ts';
@@ -9,7 +9,7 @@ export interface StoredKey {
   readonly hash: Sha256;
 }
 
-/** Looks up texts or parts by project and hash. Returns the keys in `requested` of those that are in the database. */
+/** Looks up texts or parts by project and hash. Returns the keys of `requested` that are already in the database. */
 export async function findStored(
   tx: Queries,
   table: 'prompt_texts' | 'parts',

@@ -1,9 +1,11 @@
-/** Finds out which end users the hashes in calls belong to. Calls don't contain the name of their end user. */
+/**
+ * Finds the names of end users. Calls only contain a hash of the name, but the name is stored along with their text.
+ */
 import type { Queries } from '../../db/database.ts';
 
 /**
- * We search this many of an end user's latest calls for the user's name. If none of them has stored text, we only know
- * the hash of the name.
+ * To find an end user's name, we look at this many of their latest calls. If none of those has stored text, we only
+ * know the hash.
  */
 const latestCalls = 20;
 

@@ -26,8 +26,8 @@ export type HashedStep =
 const maxTypeLength = 200;
 
 /**
- * Thrown if we can't read a prompt piece by piece, because it's too long to be stored or cached completely. The caller
- * then reads it as a whole.
+ * Thrown if we can't read a prompt piece by piece, because the prompt, or the name of a type in it, is too long to
+ * cache. The caller then reads the prompt as a whole.
  */
 export class UnusualPromptError extends Error {}
 

@@ -59,8 +59,8 @@ function toEntry({ projectId, run }: TimerRun): OutboxEntry {
 
 /**
  * Enqueues active runs again in case Temporal has lost its state. Also starts a run for every project that has open
- * conversations but no active run. Older versions started one run per conversation instead, and Temporal may have lost
- * those too.
+ * conversations but no active run. Older versions started a run for each conversation, and Temporal may have lost those
+ * as well.
  */
 export async function reenqueueIdleTimers(database: Database): Promise<void> {
   const active = await database.query<TimerRun>(`select project_id as "projectId", run from idle_timers where active order by project_id`);

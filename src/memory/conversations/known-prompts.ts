@@ -22,7 +22,7 @@ import { fingerprintOf } from './fingerprint.ts';
 import type { PlacedExtra } from './masked-prompt.ts';
 import { findBeginning, type ListBeginning, type ScannedMessages } from './prompt-pieces.ts';
 
-/** The maximum number of messages and extras in the cache of histories. Each takes about 500 bytes. */
+/** The maximum number of messages and extras in cached histories. Each of them takes about 500 bytes. */
 const maxLinks = 60_000;
 /** Limits the cached lists of messages, which take about two kilobytes each. */
 const maxLists = 5_000;
@@ -31,7 +31,7 @@ const maxValues = 10_000;
 /** The minimum size of the values that we cache. Scanning a smaller value is faster than looking it up. */
 const minValueBytes = 1_024;
 const minBodyBytes = 8_192;
-/** We look up known values by a fingerprint of this many bytes at their beginning. */
+/** We look up known values by a fingerprint of this many leading bytes. */
 const headBytes = 64;
 /**
  * The maximum number of cached values that begin with the same bytes. For example, different versions of an agent may
@@ -72,13 +72,13 @@ interface Found {
 }
 
 interface SearchedEnd extends ListEnd {
-  /** The shorter prefix that this one extends (see `maxAddedBytes`). */
+  /** The prefix to which `added` is appended (see `maxAddedBytes`). */
   readonly anchor: ListEnd;
   /** Fingerprint of the bytes between the end of the anchor and the end of the prefix. */
   readonly added: string;
   /**
-   * What a search of the prefix has found, or null if the prefix has only occurred once. Most prefixes never come back,
-   * so we don't search them until they do.
+   * What we found when we searched the prefix. Null until it occurs a second time, because most prefixes never come
+   * back and we don't want to search those.
    */
   found: Found | null;
 }
@@ -106,7 +106,7 @@ export interface HistoryEnd extends ListEnd {
 export interface History {
   readonly parts: readonly ChainPart[];
   readonly extras: readonly ExtraPart[];
-  /** System messages in this list that come before its first user or assistant message. */
+  /** System messages that come before the first user or assistant message of this list. */
   readonly context: readonly PlacedExtra[];
   /** Shortest first. */
   readonly ends: readonly HistoryEnd[];
@@ -132,8 +132,8 @@ interface KnownValue {
   readonly sample: number;
   readonly fingerprint: string;
   /**
-   * What a search of the value has found, or null if the value has only occurred once. Most values never come back, so
-   * we don't search them until they do.
+   * What we found when we searched the value. Null until it occurs a second time, because most values never come back
+   * and we don't want to search those.
    */
   found: Found | null;
 }
@@ -150,9 +150,9 @@ export function createKnownPrompts() {
   const listOf = new WeakMap<Buffer, MessageList>();
 
   /**
-   * Returns the offset at which the value at `at` ends. We skip values that we know from an earlier request and add
-   * them to `regions`. New values are remembered for the next request if they're long enough. Both are added to
-   * `parts`, because later requests may repeat them.
+   * Skips a value and returns the offset at which it ends. If we know the value from an earlier request, we don't scan
+   * it, but add it to `regions`. If it's new and long enough, we remember it for the next request. In both cases we
+   * also add it to `parts`, because later requests may repeat it.
    */
   const skipKnown = (projectId: string, body: Buffer, at: number, regions: KnownRegion[], parts: RepeatedPart[] = []): number => {
     if (!isDelimited(body, at)) return skipValue(body, at);
@@ -193,8 +193,8 @@ export function createKnownPrompts() {
     const isNearAnchor = known && known.bytes - known.anchor.bytes <= maxAddedBytes;
     const base = isNearAnchor ? known.anchor : anchorAt(body, start, known?.bytes ?? (added[0] ?? start) - start);
     const knownTo = start + (known?.bytes ?? 0);
-    // This prefix was in an earlier request too, so the next request will probably repeat it together with what
-    // follows. Search what follows now, so that we can skip it then.
+    // An earlier request had this prefix too, so the next one will probably repeat it together with the messages after
+    // it. Search those messages now, so that we can skip them then.
     let found = known && searchUntil(body, start, before, known);
     let searchedTo = knownTo;
     for (const at of added) {
@@ -271,8 +271,8 @@ export function createKnownPrompts() {
 
 interface ScannedList extends MessageList {
   /**
-   * The part of the list that has been searched, and how many bytes of it this request has added (`newBytes`). Null if
-   * the list doesn't begin like one from an earlier request.
+   * The part of the list that we've searched. `newBytes` says how much of it is new in this request. Null if no earlier
+   * request had a list with the same beginning.
    */
   readonly searched: (Span & Found & { readonly newBytes: number }) | null;
   readonly listEnd: number;
@@ -317,8 +317,8 @@ function searchUntil(body: Buffer, start: number, ends: readonly SearchedEnd[], 
 const { closeBracket, comma, openBrace, openBracket, quote } = characters;
 
 /**
- * Checks whether the value at `at` is a string, an object or an array. Since these end with a delimiter, equal bytes
- * mean that the whole value is the same. If it's a number, the bytes could also be the beginning of a longer number.
+ * Checks whether the value at `at` is a string, an object or an array. The end of these is marked by a delimiter, so if
+ * the bytes are equal, the values are equal too. For a number, there could be more digits after those bytes.
  */
 function isDelimited(body: Buffer, at: number): boolean {
   const first = body[at];

@@ -11,7 +11,7 @@ import { type MaskedPrompt, readPrompt, toPlainPrompt } from './masked-prompt.ts
 
 export interface LargeBody extends BodyUse {
   readonly bytes: Uint8Array;
-  /** True for a legacy completion, which has to be converted to a chat request. */
+  /** True for a legacy completion, which we have to convert to a chat request. */
   readonly isCompletion: boolean;
 }
 

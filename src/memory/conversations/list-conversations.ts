@@ -9,7 +9,7 @@ import type { PartContent } from '../records/conversation-messages.ts';
 
 export interface ConversationSummary {
   readonly id: string;
-  /** Null until the conversation is first closed, or if no user message has any text. */
+  /** Null if the conversation hasn't been closed yet, or if no user message has any text. */
   readonly title: string | null;
   readonly source: string;
   readonly subject: string | null;

@@ -86,9 +86,9 @@ async function readTips(tx: Queries, keys: readonly Sha256[]): Promise<Map<Sha25
 }
 
 /**
- * Finds places in stored conversations where the last message of a call occurs. We prefer messages that haven't been
- * attributed to a call yet, and then the newest ones. A call without history can't be a repeat of an earlier call, so
- * we only look for unattributed messages in that case.
+ * Finds places in stored conversations where the last message of a call occurs. We prefer messages that no call has
+ * been assigned to yet, and then the newest ones. A call without history can't be a repeat of an earlier call, so for
+ * such a call we only look for unassigned messages.
  */
 async function findOccurrences(tx: Queries, calls: readonly RecordedCall[]): Promise<FoundOccurrence[]> {
   const requested = countKeys(calls.flatMap((call) => call.keyAt(-1) ?? []));
@@ -198,7 +198,7 @@ async function readMessageHashes(
   count: number,
 ): Promise<void> {
   const read = ids.slice(0, Math.ceil(maxHashes / (2 * count)));
-  // The query returns up to `count` messages from each end of a conversation, so limit the conversations per statement.
+  // We read up to `count` messages from each end of every conversation, so limit how many conversations a query reads.
   const conversationsPerBatch = Math.max(1, Math.floor(batchSize / (2 * count)));
   for (let at = 0; at < read.length; at += conversationsPerBatch) {
     const rows = await tx.query<{ conversationId: string; position: number; messageHash: Sha256 }>(

@@ -58,7 +58,7 @@ export interface PlacedExtra {
 }
 
 /**
- * Links the tools and the leading system prompts into a chain. All other extras are in a chain of their own, which
+ * Links the tools and the leading system prompts into a chain. All other extras are in a separate chain, so that it
  * stays the same even if a system prompt contains the current date. We sort the tools because their order doesn't
  * matter, and some clients change it with each call.
  */

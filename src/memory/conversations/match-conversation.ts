@@ -20,7 +20,7 @@ import type { Conversation, ConversationWorkingSet, MessageOccurrence, RecordedC
 
 export type ConversationMatch =
   | { readonly kind: 'late'; readonly occurrence: MessageOccurrence }
-  /** `from` is the index of the first message that the conversation doesn't have yet. */
+  /** `from` is the index of the first message that isn't in the conversation yet. */
   | { readonly kind: 'continues'; readonly conversation: Conversation; readonly from: number }
   | { readonly kind: 'repeats'; readonly conversation: Conversation }
   | { readonly kind: 'opens' };

@@ -14,8 +14,8 @@ import { type RecalledMemory, readCallText } from './read-call-text.ts';
  */
 const minLength = 5;
 /**
- * The response has to contain at least this many words of a memory, because a single one may be there by chance. That's
- * unlikely for names and numbers, so one of those is enough.
+ * The response has to contain at least this many words of a memory, because a single one may be there by chance. For
+ * names and numbers, that's unlikely, so one is enough.
  */
 const minWords = 2;
 const maxTerms = 5;
@@ -23,12 +23,12 @@ const maxTerms = 5;
 const commonShare = 0.1;
 
 /**
- * Limits how much of the prompt we read. If a word of the response only occurs in the rest of the prompt, we'll think
- * that it's new.
+ * We only read this much of the prompt. If a word of the response only occurs in the rest of it, we wrongly treat the
+ * word as new.
  */
 const limits = { maxMessages: 100, maxText: 24_000 };
 
-/** Maps the id of each memory to its terms that occur in the response. Null if there's no response. */
+/** Returns which terms of each memory occur in the response, by memory id. Null if there's no response. */
 export async function readMentions(
   queries: Queries,
   projectId: string,
@@ -66,8 +66,8 @@ export function findMentions({ memory, response, prompt, common }: MentionSource
 }
 
 /**
- * Returns the words of `texts` that are so common in this project that they don't tell memories apart. Small projects
- * have no word statistics, so for them the result is empty.
+ * Returns the words of `texts` that are too common in this project to tell memories apart. Small projects have no word
+ * statistics, so none of their words count as common.
  */
 async function findCommonWords(queries: Queries, projectId: string, texts: readonly string[]): Promise<ReadonlySet<string>> {
   const rows = await queries.query<{ word: string }>(

@@ -16,16 +16,18 @@ export interface Piece {
 }
 
 export interface PromptPieces {
-  /** Returns the tools, the system prompt, and the system messages at the start of the list. */
+  /** Returns the tools, the system prompt, and the system messages at the beginning of the list. */
   readonly context: () => readonly Piece[];
   readonly contextFingerprints: () => readonly string[];
   /** The offset of the first message that isn't a system message. */
   readonly start: number;
-  /** The messages that weren't skipped, i.e. those after the offset that `skip` returned (see `findPieces`). */
+  /** The messages after the offset that `skip` returned (see `findPieces`). */
   readonly messages: readonly Piece[];
 }
 
-/** Says where the messages in a request body end, starting with the first message after the offset `from`. */
+/**
+ * The offsets at which messages in a request body end. `ends` starts with the first message after the offset `from`.
+ */
 export interface ScannedMessages {
   readonly from: number;
   readonly ends: readonly number[];

@@ -61,10 +61,8 @@ export function createPromptReader(masker: CredentialMasker, knownPrompts = crea
   });
 
   /**
-   * Hashes a piece of the prompt, or takes its hashes from the cache.
-   *
-   * Returns null for an assistant's message in the Responses API. A response can consist of several items there, which
-   * we have to join before we can hash them.
+   * Hashes a piece of the prompt, or takes its hashes from the cache. Returns null for an assistant's message in the
+   * Responses API, because a response can consist of several items there, and we have to join them before we hash them.
    */
   const readPiece = (scope: string, route: PromptRoute, piece: Piece, budget: { steps: number }): readonly HashedStep[] | null => {
     const key = `${scope} ${piece.kind} ${piece.fingerprint()}`;
@@ -135,7 +133,7 @@ export function createPromptReader(masker: CredentialMasker, knownPrompts = crea
         ends: history.ends,
       });
     }
-    // If the list of messages adds nothing to the context, we can use the cached links as they are.
+    // If the messages don't add anything to the context, reuse the cached links.
     const isSame = knownContext !== undefined && history.context.length === 0;
     const linked = isSame
       ? knownContext

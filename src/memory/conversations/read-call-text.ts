@@ -71,7 +71,7 @@ export interface CallExtra {
   readonly text: string | null;
   readonly isCut: boolean;
   readonly bytes: number | null;
-  /** How many messages precede this part in the prompt. Null if unknown. */
+  /** How many messages come before this part in the prompt. Null if unknown. */
   readonly position: number | null;
 }
 

@@ -62,7 +62,7 @@ interface DeletedPart {
   readonly isMessage: boolean;
 }
 
-/** SQL condition that's true if one of a call's chains ends with the row `part`. */
+/** SQL condition that checks whether one of a call's chains ends with the row `part`. */
 const isEnd = `exists (select 1 from call_texts text where text.project_id = $1::uuid and text.last_hash = part.hash)
             or exists (select 1 from call_texts text where text.project_id = $1::uuid and text.context_hash = part.hash)
             or exists (select 1 from call_texts text where text.project_id = $1::uuid and text.extras_hash = part.hash)`;

@@ -28,7 +28,7 @@ export async function saveWorkingSet(tx: Queries, workingSet: ConversationWorkin
     tx,
     changed.filter((conversation) => conversation.needsIdleTimer),
   );
-  // A closed conversation can become learnable when one of its calls is repeated, so check whether a batch is due.
+  // If a call is repeated, a closed conversation can become learnable. So check whether a batch is due.
   const newlyLearnable = changed.filter(({ state, learnable, isNew }) => state === 'read' && learnable && !isNew);
   for (const projectId of new Set(newlyLearnable.map((conversation) => conversation.projectId))) await triggerLearning(tx, projectId);
 }

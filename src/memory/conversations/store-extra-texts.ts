@@ -17,7 +17,7 @@ interface ExtraText extends PackedText {
 }
 
 /**
- * The keys of texts that we've recently stored or found. These are only hints about which ones to look up, because
+ * The keys of texts that we've recently stored or found. We use them as hints about which texts to look up, because
  * another process may have deleted the texts since then.
  */
 const hints = createLruCache<true>(50_000);

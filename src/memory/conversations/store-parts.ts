@@ -79,8 +79,8 @@ async function addMissing(tx: Queries, chains: readonly Chain[], added: NewParts
     hinted.map((at) => (at < 0 ? [] : [at])),
   );
   /**
-   * How many parts of each chain are stored, according to hints that the database has confirmed. Null if there's no
-   * such hint, so that we have to search.
+   * The number of parts in each chain that are already stored. We only know this if there's a hint and the database has
+   * confirmed it. If it's null, we have to search.
    */
   const known = chains.map((chain, index) => {
     const at = hinted[index] ?? -1;
@@ -131,15 +131,15 @@ function findHint(chain: Chain): number {
 }
 
 interface StoredBeginning {
-  /** How many parts, counted from the start of the chain, are known to be stored. */
+  /** The first `from` parts of the chain are stored. */
   readonly from: number;
-  /** The keys of parts after `from` that are stored too. */
+  /** The keys of stored parts from index `from` on. */
   readonly stored: ReadonlySet<string>;
 }
 
 /**
- * Finds out which parts of each chain are stored. The first query probes a few positions of the chain. The second one
- * looks up all parts between the last position that's stored and the first one that isn't.
+ * Finds out which parts of each chain are stored. We first probe a few positions of each chain. Then we look up all
+ * parts between the last position that's stored and the first one that isn't.
  */
 async function searchStored(tx: Queries, chains: readonly Chain[]): Promise<ReadonlyMap<Chain, StoredBeginning>> {
   const probes = chains.map(toProbes);
@@ -167,8 +167,8 @@ function toChains({ projectId, startedAt: createdAt, context, extras, parts, pro
 }
 
 /**
- * Returns the index from which on we insert parts without a lookup. That's usually the first message after the last
- * response in the prompt, because everything after it is new. It's a later one if there are more than `maxUnchecked`
+ * Returns the index of the first part that we insert without a lookup. That's usually the first message after the last
+ * response in the prompt, because everything after it is new. We start later if there are more than `maxUnchecked`
  * messages after the response, or if one of them is long.
  */
 function findUnchecked(parts: readonly ChainPart[], promptLength: number): number {

@@ -1,7 +1,7 @@
 /**
  * `/provision/catalog` returns the active models with their prices, and imports rows that take precedence over the
- * built-in ones. The command `gateway catalog` uses it. Prices are JSON numbers in USD, per million tokens in the case
- * of token prices.
+ * built-in ones. The command `gateway catalog` uses it. Prices are JSON numbers in USD. Token prices are per million
+ * tokens.
  */
 import { z } from 'zod';
 import type { ModelProperties } from '../../../core/candidate.ts';

@@ -42,7 +42,8 @@ export function createResponders(router: Router, { projects, ...recorder }: Resp
   };
 
   /**
-   * Writes an audit row around `respond`, which gets the project from the URL or the body, or null if there isn't one.
+   * Registers a route and writes an audit row for each of its requests. Passes the project from the URL or the body to
+   * `respond`, or null if there isn't one.
    */
   const audited = (
     method: ChangeMethod,
@@ -76,8 +77,8 @@ export function createResponders(router: Router, { projects, ...recorder }: Resp
     change: (method: ChangeMethod, path: string, action: Action, respond: (request: Request, change: Change) => Promise<unknown>): void =>
       audited(method, path, action, (_project, request, change) => respond(request, change)),
     /**
-     * Like `change`, but looks up the project in the URL and passes it to `respond`. `check` can reject the request, even
-     * if the project doesn't exist.
+     * Like `change`, but looks up the project in the URL and passes it to `respond`. `check` can reject the request,
+     * even if the project doesn't exist.
      */
     changeProject: (
       method: ChangeMethod,
