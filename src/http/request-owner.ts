@@ -6,7 +6,7 @@ import { parseKey } from './authenticate.ts';
 /** Returns the project of a request's virtual key, or the client's address if we don't know the key. */
 export type RequestOwner = (request: IncomingMessage) => string;
 
-/** `findCached` returns null if we'd have to ask the database, and throws if the key has been revoked or has expired. */
+/** `findCached` returns null if we'd have to ask the database, and throws if the key is revoked or expired. */
 export function createRequestOwner(findCached: (key: string) => Caller | null): RequestOwner {
   return ({ headers, socket }) => {
     try {
