@@ -26,7 +26,7 @@ export interface AuditStart {
   readonly projectId: string | null;
   /** The name of the action, e.g. `key.issue`. */
   readonly action: string;
-  /** Identifies the object that is changed, by its id, slug or prefix. */
+  /** The id, slug or prefix of the object that was changed. */
   readonly target?: string | null;
 }
 
@@ -50,9 +50,9 @@ export interface AuditFilter {
   readonly projectId?: string | undefined;
   readonly personId?: string | undefined;
   readonly action?: string | undefined;
-  /** Entries from this time on, in milliseconds since 1970. */
+  /** Only return entries from this time on, in milliseconds since 1970. */
   readonly from?: number | undefined;
-  /** Entries before this time, in milliseconds since 1970. */
+  /** Only return entries from before this time, in milliseconds since 1970. */
   readonly to?: number | undefined;
   /** Only return entries older than the one with this id. */
   readonly before?: number | undefined;

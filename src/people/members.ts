@@ -136,8 +136,8 @@ export function createMembers({ database, clock }: { readonly database: Database
 }
 
 /**
- * Checks in the audit log whether the project has recently removed this person. Without this check, an owner could
- * pretend to undo a removal to add any account by its id, and find out who it belongs to.
+ * Checks in the audit log whether the project has recently removed this person. Without this check, an owner could send
+ * an undo request with any person's id, and would learn who it belongs to.
  */
 async function wasRemoved(tx: Queries, projectId: string, personId: string, since: number): Promise<boolean> {
   const removals = await tx.query(

@@ -35,7 +35,7 @@ export const signInLinkInput = z.strictObject({
 
 export const memberInput = z.strictObject({ role: z.enum(['owner', 'member']) });
 
-/** What the undo button submits to add a removed member again. */
+/** The data that the undo button submits to add a removed member again. */
 export const removedMember = z.strictObject({
   personId: z.uuid(),
   email: z.string().max(254),

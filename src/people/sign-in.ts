@@ -13,9 +13,9 @@ import { isHashingBusy, verifyPassword } from './password.ts';
 import { parseIdentity } from './person-input.ts';
 
 /**
- * The number of attempts that are allowed per window: for an email address from a single network address, for an email
- * address in total, and for a network address in total. The first limit is the lowest, so that an attacker can't lock
- * out other people. There's no limit for sign-in links and OpenID Connect.
+ * How many attempts we allow per window. The limits apply to an email address from a single network address, to an
+ * email address in total, and to a network address in total. The first limit is the lowest, so that an attacker can't
+ * lock out other people. Sign-in links and OpenID Connect aren't limited.
  */
 const maxFromOnePlace = 10;
 const maxPerAccount = 100;
@@ -58,8 +58,9 @@ export function createSignIn({ database, clock }: { readonly database: Database;
       const matches = await verifyPassword(password, row?.hash ?? null);
       const person = row && matches ? await readPerson(database, row.id) : null;
       if (!person || person.disabledAt !== null) return { kind: 'refused' };
-      // Only clear the counter for this account from this address. Somebody else may be guessing this account's
-      // password, or guessing from the same address. So from the other two counters, only take back this attempt.
+      // We may only clear the counter for this account from this address. The other two may include attempts by
+      // somebody else who is guessing this account's password, or who shares the address, so we only take back our own
+      // attempt there.
       await limit.clear(byBoth);
       await limit.takeBack(byAccount);
       await limit.takeBack(byAddress);

@@ -8,8 +8,8 @@ import type { PromptReader } from './prompt-reader.ts';
  */
 export function createTextReader(reader: PromptReader): (call: CallWithText) => MaskedText {
   /**
-   * Cache hits of the batch, keyed by the response text, which all hits of a cache entry have in common. The other
-   * fields are compared one by one, because a key that covers them would take 5 µs per call.
+   * The cache hits of this batch, keyed by response text. Hits with the same text are then compared field by field,
+   * because putting the request into the key would take 5 µs per call.
    */
   const hits = new Map<string, { readonly call: CallWithText; readonly text: MaskedText }[]>();
   return (call) => {

@@ -8,7 +8,7 @@ interface Scoped {
   readonly projectId: string;
   readonly source: string;
   readonly subject: string | null;
-  /** The hash of the project, the source and the subject. */
+  /** A hash of the project, source and subject. */
   readonly scope: Sha256;
 }
 
@@ -92,8 +92,8 @@ export function createConversationWorkingSet() {
 
   return {
     /**
-     * Adds a conversation that was loaded from the database. `occurrences` are those of its messages that are also the
-     * last message of a call in this batch.
+     * Adds a conversation that was loaded from the database. `occurrences` says where it contains the last message of a
+     * call in this batch.
      */
     add(conversation: Conversation, occurrences: readonly { key: Sha256; position: number; callId: string | null }[]): void {
       index(conversation);
@@ -134,10 +134,7 @@ export function createConversationWorkingSet() {
       else attributedResponses.push(occurrence);
     },
     all: () => conversations.values(),
-    /**
-     * Responses that were stored earlier without their call, and whose call was found in this batch. Their rows have to
-     * be updated.
-     */
+    /** Stored responses that had no call until we found it in this batch. We have to update their rows. */
     attributedResponses: (): readonly MessageOccurrence[] => attributedResponses,
   };
 }

@@ -1,7 +1,7 @@
 import type { Queries } from '../../db/database.ts';
 import type { Erasure } from './erase.ts';
 
-/** How much data of the erased subject was still in the memory of this process. */
+/** How much data of the erased subject this process still had in memory. */
 export interface LocalPurge {
   readonly cacheEntries: number;
   /** The number of the subject's calls that are in flight. They can finish, but we don't record their text. */

@@ -42,8 +42,8 @@ export function createRetention({ database, clock }: { readonly database: Databa
         // Calls take it when they add messages to a conversation. So a call either updates last_turn_at before we look,
         // or finds that the conversation is gone and opens a new one.
         //
-        // Erasures take it too. An erasure deletes rows in batches until it finds no more, so it would stop too early
-        // if we deleted all rows of a batch before it could.
+        // Erasures take it too. An erasure deletes rows in batches and stops after an empty one. If we deleted the rows
+        // of its next batch at the same time, that batch would be empty and the erasure would stop too early.
         await lockConversations(tx, period.projectId);
         return deleteBatch(tx, period);
       });

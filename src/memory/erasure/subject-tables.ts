@@ -18,25 +18,25 @@ export interface SubjectTable {
    */
   readonly key: string;
   /**
-   * Returns the SQL condition for rows of the subject. `condition` compares the subject, e.g. `bySubject`. The result
-   * has to use both of its parameters: $1 is the project (uuid), and $2 is the subject, or its SHA-256 (bytea) for
-   * `bySubjectSha256` or if `bySha256` is set.
+   * Returns a SQL condition that selects the subject's rows. `condition` compares the subject, e.g. `bySubject`. The
+   * result has to use both parameters: $1 is the project (uuid) and $2 the subject. With `bySubjectSha256` or
+   * `bySha256`, $2 is the subject's SHA-256 instead (bytea).
    */
   readonly where: (condition: string) => string;
   readonly bySha256?: true;
-  /** The SET clause, if rows of this table are updated instead of deleted. */
+  /** The SET clause for tables whose rows we update instead of deleting them. */
   readonly set?: string;
   readonly count?: ErasedCount;
   /**
-   * SQL for when a row was created, by the database's clock or whichever clock the tombstone is compared with. The
-   * final check fails if it finds a row that's older than the tombstone. Tables whose rows are deleted together with
-   * those of another table don't need this.
+   * SQL for the time when a row was created, which the final check compares with the time of the tombstone. The check
+   * fails if it finds a row from before the tombstone. Leave this out for tables whose rows are deleted together with
+   * the rows of another table.
    */
   readonly since?: string;
   /**
-   * True if a subject can have only one row in this table. The final check of an erasure only knows the subject's hash.
-   * In such a table, it can compare this hash with that of every row. In all other tables, it first uses the index on
-   * project and subject to find out which subject has this hash.
+   * True if this table has at most one row per subject. The final check of an erasure only knows the subject's hash,
+   * and in such a table it can simply hash the subject of every row. In other tables, that would take too long, so it
+   * first looks up the subject in the index on project and subject.
    */
   readonly oneRowPerSubject?: true;
 }

@@ -9,7 +9,7 @@ import { listVotes, type StoredVote } from './votes.ts';
 
 export interface ItemDetails {
   readonly item: Item;
-  /** The memory and everything that corrections and merges connect it to, oldest first. */
+  /** The memory and all versions that it's connected to through corrections and merges, oldest first. */
   readonly history: readonly Item[];
   /** Null unless the memory was learned from messages. */
   readonly source: ItemSource | null;
@@ -28,7 +28,10 @@ export interface ItemSource {
 export interface EvidenceMessage {
   readonly position: number;
   readonly role: 'user' | 'assistant';
-  /** The text around the evidence, at most `maxExcerptLength` characters, with white space collapsed. */
+  /**
+   * An excerpt of the message around the evidence, with white space collapsed. It has at most `maxExcerptLength`
+   * characters.
+   */
   readonly excerpt: string;
   readonly createdAt: Date;
 }

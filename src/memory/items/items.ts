@@ -1,9 +1,10 @@
 /**
- * Writes, corrects, removes and rates memory items. Each change is a transaction under the project's shared lock. An
- * erasure therefore waits for it, and later changes see the erasure (docs/api/reference.md#memory-items).
+ * Writes, corrects, removes and rates memory items. Each change is a transaction under the project's shared lock, so an
+ * erasure waits until it has been committed, and later changes see the erasure (docs/api/reference.md#memory-items).
  *
  * If two requests correct or remove an item at the same time, one of them succeeds and the other one throws
- * `not_found`. We mask credentials before we store a text, and reject it if the injection detector finds something.
+ * `not_found`. We mask credentials before we store a text, and reject texts in which the injection detector finds
+ * something.
  */
 import { gatewayError } from '../../core/errors.ts';
 import { newId } from '../../core/ids.ts';
@@ -204,7 +205,7 @@ interface LiveUpdate {
   readonly projectId: string;
   readonly id: string;
   readonly set: string;
-  /** Parameters for `set`, which refers to them as $4, $5 and so on. */
+  /** Parameters for the placeholders $4, $5 and so on in `set`. */
   readonly values?: readonly unknown[];
 }
 
@@ -229,9 +230,9 @@ async function assertMemoryEnabled(tx: Queries, projectId: string): Promise<void
 }
 
 /**
- * Locks an item if it's in this state, otherwise returns undefined. If somebody else is changing it, we wait until
- * they're done and look at the new state. So the second of two people who correct or remove it gets undefined. The
- * second of two people who restore it gets the item with `supersededBy` set.
+ * Locks the item and returns it if it's in this state, or undefined if it isn't. If another transaction is changing the
+ * item, we wait for it and check the new state. So if two people remove an item at the same time, the second one gets
+ * undefined. If two people restore it, the second one gets the item with `supersededBy` set.
  */
 async function lockItem(tx: Queries, projectId: string, id: string, state: Item['state']): Promise<Item | undefined> {
   const [row] = await tx.query<Item>(

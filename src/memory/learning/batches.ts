@@ -57,7 +57,7 @@ export interface BatchWithGroups extends Batch {
   readonly groups: readonly BatchGroup[];
 }
 
-/** The table only contains these states and `running`. All other states are stored as `running`. */
+/** Only these states are stored as they are. The table contains `running` for all others. */
 const isStored = (state: BatchState): boolean => state === 'done' || state === 'failed' || state === 'stopped';
 
 const stoppedByOperator = { error: 'stopped_by_operator', errorMessage: 'stopped by an operator' } as const;
@@ -125,8 +125,9 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
      */
     async stop(projectId: string | null, id: string): Promise<BatchWithGroups> {
       await database.transaction(async (tx) => {
-        // If the batch still has a run, clear the run id. Otherwise `reopenAfterReset` would take that run for a new
-        // one that exists because an operator has reset the old one, and would reopen the batch.
+        // If the batch is running, clear the id of the run that closed it earlier (before a replay). Otherwise
+        // `reopenAfterReset` would see that the current run has a different id, assume that an operator has reset it,
+        // and reopen the batch.
         const [stopped] = await tx.query<BatchKey & { hasRun: boolean }>(
           `update memory_batches batch
               set state = 'stopped', run_id = case state when 'running' then null else run_id end, finished_at = now()

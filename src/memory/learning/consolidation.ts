@@ -49,7 +49,7 @@ export interface NewFact {
   readonly relation: string;
   readonly target: string;
   readonly fact: string;
-  /** The id of the fact that this one replaces, which has the same source and relation. Null if there's none. */
+  /** The id of the existing fact that this one replaces, or null. Both have the same source and relation. */
   readonly replaces: string | null;
 }
 

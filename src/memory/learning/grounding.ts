@@ -19,7 +19,7 @@ export type GroundingRefusal = 'evidence' | 'content' | 'names' | 'numbers';
 
 export interface Claim {
   readonly text: string;
-  /** The proper names in the text, as listed by the model. `numbers` also comes from the model. */
+  /** The proper names in the text, as listed by the model. It also lists the `numbers`. */
   readonly names: readonly string[];
   readonly numbers: readonly string[];
   /** Relative dates in the statement that the model has resolved to absolute ones. */
@@ -46,15 +46,15 @@ const minEvidenceWeight = 6;
  * and only mention two turns later that she's called `Ana`.
  */
 const contextMessages = 4;
-/** A statement isn't supported if only this share of its words, or less, occurs in the messages. */
+/** A statement needs more than this share of its words in the messages, otherwise it isn't supported. */
 const minSaidShare = 1 / 3;
-/** The minimum length of the words that are looked for inside compounds, e.g. `Laktose` in `laktoseintolerant`. */
+/** We look for words inside compounds if they have at least this length, e.g. `Laktose` in `laktoseintolerant`. */
 const minCompoundPart = 5;
 /** The maximum length of a question that we store in front of a short answer. If it's longer, we only store its end. */
 const maxQuestionLength = 500;
 /**
  * A relative date counts from the day of the message, or from any date that the message mentions, such as `2026-11-20`.
- * Limits how many of these dates we try.
+ * We try at most this many of these dates.
  */
 const maxOrigins = 10;
 
@@ -118,9 +118,9 @@ function previousMessage(messages: readonly GroupMessage[], index: number): Grou
 }
 
 /**
- * The text around a message, in which we look for a statement's names and numbers. It consists of the message, what the
- * user said shortly before and after it, and the message of the assistant directly before it. It's normalized, and
- * split up in several ways.
+ * The text in which we look for a statement's names and numbers. It consists of the message, the user's messages
+ * shortly before and after it, and the assistant's message directly before it. We keep it both as normalized text and
+ * as words and numbers.
  */
 interface Context {
   readonly text: string;
@@ -181,8 +181,8 @@ function wasSaidExactly(number: string, { text, words }: Context): boolean {
 }
 
 /**
- * Some very common words, by which we recognize German. German capitalizes all nouns, so we can't tell names by their
- * capital letter there. We only compare those that the model lists.
+ * Very common words that tell us that a text is in German. German capitalizes all nouns, so we can't find names by
+ * their capital letters and only check the names that the model lists.
  */
 const germanWords = /(?<!\p{L})(?:der|die|das|und|ist|nicht|mit|ein|eine|einen)(?!\p{L})/iu;
 /** Matches capitalized words that aren't at the beginning of a sentence. */

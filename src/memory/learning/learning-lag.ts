@@ -22,9 +22,9 @@ export interface LearningLagOptions {
 }
 
 /**
- * To find the oldest message that is waiting, we only look at this many conversations per project. Batches take
- * conversations in the order of their ids, so the oldest message is in one of the first. It isn't always in the very
- * first one, because a conversation keeps its old id when it's reopened.
+ * We only look at this many conversations per project to find the oldest message that's waiting. Batches go through
+ * conversations in the order of their ids, so it's in one of the first ones. It isn't always in the very first one,
+ * because a conversation keeps its old id when it's reopened.
  */
 const maxWaitingConversations = 100;
 /**
@@ -33,7 +33,7 @@ const maxWaitingConversations = 100;
  */
 const maxOpenConversations = 10_000;
 
-/** SQL condition on a row `batch` that can't make progress until somebody changes a model or a setting. */
+/** SQL that's true for a `batch` that can't make progress until somebody changes a model or a setting. */
 const isBlockedSql = `exists (
   select 1 from memory_batch_groups part
    where part.batch_id = batch.id and part.state in ('waiting', 'learned') and part.error in ('no_route', 'memory_off'))`;

@@ -50,7 +50,7 @@ export async function reopenAfterReset(tx: Queries, { batchId, runId }: BatchRun
 export const endedStates = ['failed', 'stopped'] as const;
 export type EndedState = (typeof endedStates)[number];
 
-/** SQL condition on a row `batch` that's still running although one of its groups keeps getting unusable responses. */
+/** SQL that's true for a `batch` that's still running although one of its groups keeps getting unusable responses. */
 export const isFailingSql = `(batch.state = 'running' and exists (
   select 1 from memory_batch_groups part
    where part.batch_id = batch.id and part.state in ('waiting', 'learned') and part.unusable >= ${maxUnusableResponses}))`;
@@ -72,8 +72,8 @@ export function replayProject(database: Database, projectId: string, state: Ende
 }
 
 /**
- * Returns those of the runs whose batch is still open. A run that has closed its batch before isn't returned, because
- * somebody must have reopened the batch since then. If a `runId` is null, we only check whether its batch is open.
+ * Returns the runs whose batch is still open. We leave out runs that have already closed their batch, because if it's
+ * open now, somebody has reopened it since then. If a `runId` is null, we only check whether the batch is open.
  */
 export function findOpenBatches(
   database: Database,
@@ -98,8 +98,8 @@ export interface EndedRun extends BatchRun {
  * Closes a batch that's still marked as running although its run has ended. After that, only a replay can start it
  * again. Returns null if there was nothing to close.
  *
- * We don't touch the batch while somebody is replaying it. That's the case if a replay is waiting in the outbox, or if
- * the batch is open again after this run has closed it.
+ * We leave the batch alone while somebody is replaying it, i.e. if a replay is waiting in the outbox, or if this run
+ * had closed the batch and it's open again.
  */
 export function closeEndedBatch(
   { database, clock }: { database: Database; clock: Clock },

@@ -1,7 +1,7 @@
 /**
- * Stores a consolidation, i.e. closes merged memories, writes and supersedes facts, and writes the page. If something
- * was closed, ended or erased during the model call, it stays that way, because every statement names the project and
- * the subject and only matches live rows.
+ * Stores a consolidation: closes merged memories, writes and supersedes facts, and writes the page. Every statement
+ * names the project and the subject and only matches live rows. So if something was closed, ended or erased during the
+ * model call, it stays that way.
  */
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
@@ -113,8 +113,8 @@ async function storeFact(tx: Queries, group: Group, fact: NewFact, clock: Clock)
   const now = new Date(clock.now());
   if (!existing) {
     await tx.query(
-      // As for memories, take the time from the database after locking the project. An export contains everything up to
-      // the time at which it has locked the project, so this time decides whether it includes the fact.
+      // As for memories, take the time from the database after locking the project. An export contains everything that
+      // was created before it locked the project, so this time decides whether the fact is included.
       `insert into memory_facts (id, project_id, subject, source_id, relation, target_id, fact, lexemes, words_version, evidence, batch_id,
                                  valid_from, created_at)
        values ($1::uuid, $2::uuid, $3::text, $4::uuid, $5::text, $6::uuid, $7::text, ${lexemesSql('$8::text')}, ${tokenizerVersion}, $9::text,

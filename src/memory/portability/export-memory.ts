@@ -150,8 +150,8 @@ function readVotes({ queries, projectId, subject, exportedAt }: Scope): AsyncGen
 }
 
 /**
- * SQL condition on a row that belongs to the export. A row with a time in the future was imported, so we don't know
- * when it was written and always include it.
+ * SQL that's true for rows that belong to the export. If the time of a row is in the future, the row was imported. We
+ * don't know when it was written, so we always include it.
  */
 const isIncluded = (row: string): string => `(${row}.created_at <= $3::timestamptz or ${row}.created_at > statement_timestamp())`;
 

@@ -21,7 +21,7 @@ export type ForeignFormat = 'mem0' | 'list';
 
 export interface ForeignItem extends Omit<z.output<typeof listEntry>, 'created_at'> {
   readonly line: number;
-  /** The number of characters that the entry has in the file. */
+  /** How many characters the entry takes up in the file. */
   readonly length: number;
   /** In RFC 3339, or null for the time of the import. */
   readonly createdAt: string | null;

@@ -107,9 +107,8 @@ export async function runBatch(options: BatchOptions, work: (batch: ImportBatch)
       if (created.getTime() > startedAt.getTime() + maxFutureMs) return 'its time is in the future';
       const erasedAt = subject === null ? undefined : erasures.get(subject);
       if (subject === null || !erasedAt) return null;
-      // The times in the file come from other clocks, which may be ahead of ours. So even if a subject is erased during
-      // the import, the time of the erasure can be earlier than that of the file. That's why we also compare it with
-      // the start of the import.
+      // The times in the file come from other clocks, which may be ahead of ours. An erasure during the import can
+      // therefore look older than the file, so we also compare it with the start of the import.
       if (erasedAt >= startedAt || (!restoreErased && erasedAt >= (exportedAt ?? created))) return 'the subject was erased';
       if (created <= erasedAt) restored.add(subject);
       return null;
@@ -157,8 +156,8 @@ function deriveId(projectId: string, id: string): string {
 type IdTable = 'conversations' | 'memory_items' | 'memory_facts' | 'memory_entities';
 
 /**
- * Finds the rows of a table to which ids in the file refer. `toIds` returns the ids in a record that refer to this
- * table.
+ * Looks up rows of a table by the ids that the file uses for them. `toIds` returns the ids in a record that refer to
+ * this table.
  */
 export async function mapIds<Row>(
   { tx, projectId, keepsIds }: ImportBatch,

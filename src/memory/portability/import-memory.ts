@@ -38,8 +38,8 @@ export interface ImportReport extends Pick<Tally, 'counts' | 'refusals'> {
 export type ImportMemory = ReturnType<typeof createImportMemory>;
 
 /**
- * Limits the number of records in a batch, and of characters as they are in the file. If a batch had more text, we'd
- * lose some of it, because we store only 400 passages per conversation and batch (`records/passages.ts`).
+ * Limits the number of records in a batch, and of the characters that they take up in the file. We only store 400
+ * passages per conversation and batch (`records/passages.ts`), so we'd lose some of the text in a larger batch.
  */
 const maxRecords = 500;
 const maxCharacters = 200_000;

@@ -1,5 +1,5 @@
 /**
- * Imports the records of an export in batches. A record is imported after the records of its batch that it refers to.
+ * Imports the records of an export in batches. Within a batch, we import records before the ones that refer to them.
  */
 import type { RecordOf, RecordType } from './format.ts';
 import type { ImportBatch } from './import-batch.ts';

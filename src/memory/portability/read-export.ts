@@ -9,7 +9,7 @@ import { type Entry, lineError, readLines } from './read-entries.ts';
 
 export interface ExportedLine {
   readonly line: number;
-  /** The number of characters that the line has in the file. */
+  /** How many characters the line takes up in the file. */
   readonly length: number;
   readonly record: z.output<typeof line>;
   /** The conversation to which this record belongs, if it's a conversation or a message. Null for all other records. */

@@ -37,11 +37,11 @@ export interface MemoryQuery {
   readonly timeoutMs: number;
 }
 
-/** Who pays for the model calls that memory makes, and how long each may take. */
+/** Who pays for a model call that memory makes, and how long the call may take. */
 export interface CallOptions {
   readonly caller: Caller;
   readonly timeoutMs: number;
-  /** True for a model call within another call by the same caller, which already occupies a slot of its key. */
+  /** True if the caller is in the middle of another call, which already occupies a slot of the caller's key. */
   readonly isPartOfCall: boolean;
 }
 
@@ -94,7 +94,7 @@ export interface Found {
   readonly isLate: boolean;
 }
 
-/** Longer user messages are cut to their end for the search, because that's where people usually put their question. */
+/** We only search for the end of a longer user message, because that's where people usually put their question. */
 const maxQueryLength = 2_000;
 /**
  * The minimum number of memories to search for. It's twice what recall inserts without a budget, because some will turn

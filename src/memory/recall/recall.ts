@@ -34,7 +34,7 @@ export interface Recalled {
 /** Resolves to null if nothing is recalled. Never rejects, and always settles by the deadline. */
 export type Recall = (request: RecallRequest) => Promise<Recalled | null>;
 
-/** What recall would insert for a text, and why. */
+/** Explains what recall would insert for a text. */
 export interface RecallExplanation extends Omit<Found, 'memories'> {
   readonly query: string | null;
   readonly durationMs: number;

@@ -19,11 +19,10 @@ export function deletesMore(next: DeletionRule, rule: DeletionRule): boolean {
 }
 
 /**
- * SQL condition on a row `conversation`. It's true if memory has finished with the conversation, i.e. if none of its
- * messages is waiting for a batch or belongs to a batch that's still running. It doesn't matter whether memory is
- * turned on.
+ * Returns SQL that's true for a `conversation` that memory has finished with, i.e. if none of its messages is waiting
+ * for a batch or belongs to a batch that's still running. It doesn't matter whether memory is turned on.
  *
- * `unlearned` is a boolean SQL expression. If it's true, the condition is true for all conversations.
+ * `unlearned` is a boolean SQL expression. If it's true, all conversations match.
  */
 export function isDueSql(unlearned: string): string {
   return `(

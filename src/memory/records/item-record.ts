@@ -36,8 +36,8 @@ export interface Item {
 }
 
 /**
- * SQL that's true for an `item` that recall can use. Recall ignores memories that have two `wrong` ratings, unless a
- * person has overruled them.
+ * SQL that's true if recall can use the `item`. Recall ignores memories that have two `wrong` ratings, unless a person
+ * has overruled them.
  */
 export const inRecallSql = `(item.state = 'live' and item.ratings_wrong - item.wrong_overruled < 2)`;
 

@@ -17,7 +17,9 @@ import type { Item } from './item-record.ts';
 const maxPassageLength = 1_200;
 /** Only the beginning of a longer message is indexed, because it's usually a file or a log. */
 const maxMessageLength = 24_000;
-/** Limits how many passages of a conversation a batch stores. If there are more, only the newest are kept. */
+/**
+ * The maximum number of passages that a batch stores for a conversation. If there are more, we only keep the newest.
+ */
 const maxPassages = 400;
 
 type IndexedItem = Pick<Item, 'id' | 'text' | 'kind' | 'subject'>;

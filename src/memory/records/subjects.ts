@@ -13,8 +13,8 @@ export interface BoundedCount {
 }
 
 /**
- * Returns SQL for the smallest subject after `start` (or from `start` on) in any of the tables. Each table has an index
- * for it.
+ * Returns SQL for the smallest subject in any of the tables that comes after `start`, or is equal to it if `comparison`
+ * is `>=`. Each table has an index for it.
  */
 function nextSubject(comparison: '>' | '>=', start: string): string {
   const ofTable = (table: string): string =>
@@ -81,8 +81,8 @@ export async function listSubjects(queries: Queries, projectId: string, { prefix
 export type SubjectCounts = Awaited<ReturnType<typeof countSubject>>;
 
 /**
- * How many rows we read to count closed memories, pinned memories or valid facts. There are no indexes for just these
- * rows, so we have to read others as well.
+ * How many rows we read to count closed memories, pinned memories or valid facts. There's no index that contains only
+ * these, so we read all memories or facts of the subject and pick them out.
  */
 const maxRead = 10_000;
 const maxCounted = 1_000;
@@ -131,7 +131,8 @@ function toBoundedCount(found: number, max: number): BoundedCount {
 }
 
 /**
- * Returns the newest live memories about the subject. With `pinned`, returns the pinned ones among the newest 10,000.
+ * Returns the newest live memories about the subject. With `pinned`, only returns pinned ones, and only looks at the
+ * newest 10,000 memories to find them.
  */
 export function listNewestItems(
   queries: Queries,

@@ -55,8 +55,8 @@ const newestPassages = (project: string): string =>
   `select lexemes from memory_passages where project_id = ${project} order by embedding_model desc, id desc limit ${sampleSize}`;
 
 /**
- * A sample of the memories, consisting of the newest project-wide ones and those of the subjects that come last in the
- * alphabet. No index would give us the newest memories of all subjects.
+ * Selects a sample of the memories: the newest project-wide ones, and those of the subjects that come last in the
+ * alphabet. There's no index that would give us the newest memories of all subjects.
  */
 function someMemories(project: string): string {
   const ofProject = (scope: string): string =>

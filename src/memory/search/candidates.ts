@@ -125,9 +125,9 @@ function countedAs({ of }: CandidateVariant): 'memories' | 'passages' {
 }
 
 /**
- * Counts the memories in the scope, or passages of any kind, up to `maxCounted`. If the daily statistics already show
- * that there are that many, we don't count. The ORDER BY is necessary, because PostgreSQL might otherwise read the rows
- * of other projects until it has found enough.
+ * Counts the memories in scope, or passages of any kind, but only up to `maxCounted`. If we know from the daily
+ * statistics that there are at least that many, we don't count them again. Keep the ORDER BY, because without it
+ * PostgreSQL might read the rows of other projects to find enough of them.
  */
 function countSql(variant: CandidateVariant): string {
   const isCounted = variant.of === 'memories' ? 'passage.item_id is not null' : 'true';

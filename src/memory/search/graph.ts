@@ -70,9 +70,7 @@ function toParameters(projectId: string, { query, entity, relation, subject }: G
   return [projectId, subject, entity && foldName(entity), relation && foldRelation(relation), query && tokenizeForQuery(query)];
 }
 
-/**
- * Finds facts by the name of an entity at either end, by relation, or by words of `query`. The newest facts come first.
- */
+/** Finds facts by the name of either entity, by relation, or by words in `query`. The newest facts come first. */
 export function createGraph({ database }: { readonly database: Database }) {
   return (projectId: string, query: GraphQuery): Promise<Fact[]> =>
     databaseOf(database, projectId).query<Fact>(

@@ -18,7 +18,7 @@ import { maxVectorCandidates } from './candidates.ts';
 
 /** The weight of a match of the rarest word, relative to a similarity of 1. */
 const textWeight = 0.2;
-/** Passages that don't have an embedding yet get this share of their text score as similarity. */
+/** For passages that don't have an embedding yet, we multiply the text score by this and use it as the similarity. */
 const unembeddedTextWeight = 0.5;
 const stemWeight = 0.85;
 const commonVectorWeight = 0.5;
@@ -107,15 +107,15 @@ function similaritySql(of: 'memories' | 'episodes', dims: number | null): string
 const commonSql = `${commonVectorWeight} * common.certainty * -(scored.vector <#> common.vector)`;
 
 /**
- * SQL for the bonus that a text gets if it's from a time that the query mentions. The text was written between `start`
- * and `last`.
+ * Returns SQL for the bonus of a text that was written at a time the query mentions. `start` and `last` are the times
+ * between which it was written.
  */
 export function whenNamedSql(start: string, last: string): string {
   return `case when exists (select from unnest($7::timestamptz[], $8::timestamptz[]) as named (since, until)
                              where ${start} < named.until and ${last} >= named.since) then ${timeWeight} else 0 end`;
 }
 
-/** SQL for the bonus that a row of `found` gets if other memories of the same conversation are also relevant. */
+/** SQL for the bonus of a row in `found` if the query also matches other memories of the same conversation. */
 export const neighbourScoreSql = `case
     when found.conversation_id is null then 0
     else ${neighbourWeight} * coalesce(case when row_number() over others = 1 then lead(found.relevance) over others
@@ -129,8 +129,8 @@ export function toScoreSql(relevance: string, maximum: string): string {
 }
 
 /**
- * SQL for how votes change the score of `item`, relative to the score. We ignore votes from calls of other end users.
- * Most memories don't have any ratings, so we don't even look for votes in that case.
+ * SQL for how much votes raise or lower the score of `item`, as a share of the score. We ignore votes from calls of
+ * other end users. Memories without ratings have no votes, so we don't look any up for them.
  */
 export const voteSql = `case
     when item.ratings_useful + item.ratings_wrong = 0 then 0

@@ -54,7 +54,7 @@ export interface MemoryMatch {
   readonly parts: {
     /** Cosine similarity, or null if no vectors were compared. */
     readonly similarity: number | null;
-    /** How much of the query occurs in the text. Rare words count more. */
+    /** How much of the query the text contains. Rare words count more. */
     readonly terms: number;
     /**
      * The bonus if the text was written at a time that the query mentions. `neighbours` is the bonus if other texts of
@@ -80,8 +80,8 @@ export interface SearchResult {
 
 export function createSearch({ database }: { readonly database: Database }) {
   /**
-   * For each project, the embedding model for which we last checked that the project's vectors are up to date. As long
-   * as it's in this cache, searches with the same model skip the check.
+   * Caches the model with which we last checked a project's vectors. Searches that use the same model skip the check
+   * until the entry expires.
    */
   const checkedModels = new LRUCache<string, string>({ max: 10_000, ttl: 60_000 });
   const checkModel = async (projectId: string, { model }: TextVector, timeoutMs: number): Promise<void> => {

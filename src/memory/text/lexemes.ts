@@ -7,8 +7,8 @@ import { limitMarks } from '../../core/combining-marks.ts';
 import { hasForms, toForms } from './word-forms.ts';
 
 /**
- * The version of `tokenizeForIndex`, `lexemesSql` and `lexemeSetSql`. If you change one of these, increase the version
- * and add a migration that recreates the indexes of 0026 with the new number.
+ * The version of `tokenizeForIndex`, `lexemesSql` and `lexemeSetSql`. If you change one of these, increase the version,
+ * and add a migration that recreates the indexes from migration 0026 with it.
  */
 export const tokenizerVersion = 3;
 
@@ -91,9 +91,9 @@ function toLetters(run: string): readonly string[] {
 }
 
 /**
- * Scripts that are written without spaces between words. Korean has spaces, but we include it because its words have
- * endings, which would keep them from matching their stem. For the same reason, a Korean word already matches if the
- * text contains any of its letter pairs.
+ * Scripts that are written without spaces between words. Korean does have spaces, but its words have endings, so we'd
+ * miss the ones that have a different ending in the query. We treat it like the other scripts, except that a Korean
+ * word already matches if the text contains any of its letter pairs.
  */
 const unspacedLetters =
   'ー\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Hangul}\\p{Script=Thai}\\p{Script=Lao}\\p{Script=Khmer}\\p{Script=Myanmar}';
@@ -196,8 +196,8 @@ export function hasPlainTokens(tokens: string): boolean {
 }
 
 /**
- * Returns SQL for a tsquery that matches texts with any term or form from the result of `tokenizeForQuery`. It ignores
- * which forms belong to which term. Stop words (they don't have a stem) are only searched if there are no other words.
+ * Returns SQL for a tsquery that matches texts with any of the terms or forms that `tokenizeForQuery` returned. We
+ * treat terms and forms alike here. Stop words, i.e. words without a stem, are only used if there's nothing else.
  */
 export function anyTermSql(tokens: string): string {
   return `(

@@ -32,7 +32,7 @@ export function createProcessMetrics(): ProcessMetrics {
         { labels: { quantile: '0.99' }, value: lagSeconds(delays.percentile(99)) },
         { labels: { quantile: '1' }, value: lagSeconds(delays.max) },
       ];
-      // If none of the monitor's timers has fired since the last scrape, nothing was measured.
+      // The count is 0 if none of the monitor's timers has fired since the last scrape. We have no measurement then.
       const eventLoopLag = delays.count === 0 ? [] : lag;
       delays.reset();
       return {

@@ -52,7 +52,7 @@ export interface CacheWriter {
  * Otherwise the cache key would change with the vendors' health.
  */
 interface LookupRequest extends CacheKeyInput {
-  /** The call after recall, so memories may already be part of its body. */
+  /** The call as it is after recall, which may have added memories to its body. */
   readonly call: Call;
   readonly recalledSubjects: readonly string[];
   readonly settings: CacheSettings;

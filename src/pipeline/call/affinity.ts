@@ -1,7 +1,8 @@
 /**
- * Finds out which conversation a call belongs to, so that its turns go to the same member of a pool, and make the same
- * random choices. A conversation is identified by its first user message, because that stays the same from turn to
- * turn, and many conversations may have the same system prompt.
+ * Finds out which conversation a call belongs to, so that all of its turns are sent to the same member of a pool and
+ * get the same random choices. Unless the call refers to an earlier response or conversation, we recognize its
+ * conversation by the first user message. That stays the same from turn to turn, whereas many conversations share a
+ * system prompt.
  */
 import { hash, randomInt } from 'node:crypto';
 import type { Call } from '../../core/call.ts';

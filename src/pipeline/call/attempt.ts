@@ -46,8 +46,8 @@ export interface ChainRequest {
   readonly candidates: readonly Candidate[];
   readonly cancellation: CallCancellation;
   /**
-   * This reserves enough for one attempt. If an attempt fails and the vendor bills it, we enlarge the reservation
-   * before the next attempt.
+   * Covers a single attempt. If an attempt fails and the vendor bills it, we enlarge the reservation before the next
+   * one.
    */
   readonly reservation: Reservation;
 }
@@ -177,8 +177,8 @@ export function createAttemptChain({ httpClient, findProvider, breakers, pools, 
       }
       const outcome = vendorError ? attemptOutcome(vendorError, cancellation) : 'failed';
       const durationMs = clock.now() - startedAt;
-      // A vendor that is too late may still finish the response and bill it, even if nobody waits for it. If a response
-      // breaks off without an error from the vendor, at least a part of it has been generated.
+      // After a timeout, the vendor may still finish the response and bill it, even if nobody waits for it. If a
+      // response breaks off without an error message from the vendor, the vendor has already generated a part of it.
       const hasBrokenOff = vendorError?.kind === 'broken' && vendorError.vendorMessage === null;
       const mayBeBilled = isCutOff(outcome) || vendorError?.kind === 'timeout' || hasBrokenOff;
       const isBilled = vendorError ? mayBeBilled && !vendorError.isUnsent : isSent;
@@ -240,8 +240,9 @@ function hasLaterNative(candidates: readonly Candidate[], candidate: Candidate):
 }
 
 /**
- * Computes what we charge for a failed attempt. If the vendor did respond and we couldn't translate it, this is the
- * usage that the vendor reported. Without a response, it's an estimate, and only if the vendor may bill the attempt.
+ * Computes what we charge for a failed attempt. If the vendor responded but we couldn't translate the response, we
+ * charge the usage that the vendor reported. If there was no response, we charge an estimate, but only if the vendor
+ * may bill the attempt.
  */
 function chargeFailed(
   call: Call,

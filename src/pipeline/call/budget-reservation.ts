@@ -13,8 +13,8 @@ export interface BudgetReservation {
    */
   reserveEarly(call: Call, candidates: readonly Candidate[]): Promise<boolean>;
   /**
-   * Enlarges the reservation to what the prepared call needs. Returns false if that fails. If nothing has been
-   * reserved, does nothing and returns true.
+   * Enlarges the reservation to what the prepared call needs, and returns false if that fails. Returns true if there's
+   * no reservation.
    */
   tryExtend(prepared: Call, candidates: readonly Candidate[]): Promise<boolean>;
   /**
@@ -22,12 +22,12 @@ export interface BudgetReservation {
    * code of this ceiling.
    */
   admit(prepared: Call, candidates: readonly Candidate[]): Promise<Reservation>;
-  /** Releases the early reservation if the call doesn't get as far as `admit`. Has no effect after that. */
+  /** Releases the early reservation of a call that never reaches `admit`. After `admit`, this has no effect. */
   release(): void;
 }
 
 /**
- * Creates the budget reservation of a call. `admit` checks the ceilings and reserves the budget, and `boundsOf`
+ * Creates the budget reservation for a call. `admit` checks the ceilings and reserves the budget, and `boundsOf`
  * computes how much the call needs.
  */
 export function createBudgetReservation(
