@@ -26,7 +26,7 @@ export interface LoggerOptions {
   /** Defaults to JSON. */
   readonly format?: LogFormat;
   readonly destination?: { write(line: string): void };
-  /** The slot of this process in its cluster, which is logged with every line. */
+  /** The number of this process's slot in its cluster. We log it with every line. */
   readonly process?: number;
 }
 
@@ -89,9 +89,9 @@ export function standardOutput(collectMs = 0): LogOutput {
 }
 
 /**
- * In each pattern, `$1` is the part that identifies the secret, which is kept. Repetitions are bounded, so that no
- * input makes a pattern slow. A secret has to start at a word boundary. The letter of an escape such as `\n` can be
- * directly in front of it.
+ * `$1` is the part of the match that we keep, because it identifies the secret. Repetitions are bounded, so that no
+ * input makes a pattern slow. Most patterns only match at a word boundary, or directly after the letter of an escape
+ * such as `\n`.
  */
 const secrets: readonly RegExp[] = [
   /(?<!(?<!\\)\w)(sk-gw-[a-z0-9]{8})-[0-9A-Za-z]{20,}/g, // virtual key with its public prefix

@@ -97,7 +97,10 @@ export async function traceBatch(traces: readonly (string | undefined)[], store:
   }
 }
 
-/** Marks a span as failed. Only records the error's code, because its message can quote a caller or a vendor. */
+/**
+ * Marks a span as failed. We only record the error's code, because its message could contain text from a caller or a
+ * vendor.
+ */
 export function markFailed(span: Span, error: unknown): void {
   span.setStatus({ code: SpanStatusCode.ERROR });
   span.setAttribute(attributes.errorType, error instanceof GatewayError ? error.code : error instanceof Error ? error.name : 'unknown');

@@ -1,7 +1,7 @@
 /**
  * The `personal_tokens` table. A token looks like `gwp_<prefix>_<secret>`. The prefix is public and identifies the
- * token, and of the whole token we only store the SHA-256. Each request looks up its token in the database. If a token
- * is revoked or its person is disabled, it therefore stops working in every process immediately.
+ * token. We only store the SHA-256 of the whole token. Each request looks up its token in the database, so if we revoke
+ * a token or disable its person, it stops working in every process immediately.
  */
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';

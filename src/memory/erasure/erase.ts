@@ -1,7 +1,8 @@
 /**
  * Erases a subject in one transaction under the project's exclusive lock. We delete the stored data of the subject and
  * write a tombstone, which rejects data that arrives later (`tombstones.ts`). Every process then purges its own journal
- * and caches (`erasure-listener.ts`). An erasure can't be undone.
+ * and caches (`erasure-listener.ts`). An erasure can't be undone, although an import can restore memory data from an
+ * export.
  */
 
 import { retry } from '../../core/backoff.ts';

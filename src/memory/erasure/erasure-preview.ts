@@ -7,7 +7,7 @@ import type { Queries } from '../../db/database.ts';
 import { bySubject, type ErasedCount, subjectTables } from './subject-tables.ts';
 
 /**
- * What an erasure would delete. `call_parts` is missing, because counting them means finding out which parts other
+ * How much an erasure would delete. `call_parts` is missing, because counting them means finding out which parts other
  * calls still use, and only the erasure itself does that.
  */
 export type ErasurePreview = Readonly<Record<Exclude<ErasedCount, 'call_parts'>, number>> & {

@@ -27,7 +27,7 @@ export async function refreshWordStatistics(database: Database, projectId: strin
   );
   if (!due || due.count < minPassages) return;
   await database.transaction(async (tx) => {
-    // Take the shared lock, so that we don't sample texts that an erasure is just deleting.
+    // Take the shared lock, so that we don't sample texts that an erasure is currently deleting.
     await lockProject(tx, projectId, 'shared');
     await sampleWords(tx, projectId, { passages: due.count, memories: due.memories });
     await tx.query(

@@ -21,7 +21,7 @@ export interface ItemSource {
   readonly evidence: string | null;
   /** Null if the conversation was deleted or doesn't have a title. */
   readonly conversationTitle: string | null;
-  /** The newest messages that the batch has read and that contain the evidence, up to `maxMessages`. */
+  /** The newest `maxMessages` messages of the batch that contain the evidence. */
   readonly messages: readonly EvidenceMessage[];
 }
 

@@ -61,7 +61,7 @@ function notRecalled(): Error {
   });
 }
 
-/** Locks live memories in `ids` that the call's end user is allowed to see. */
+/** Locks the memories in `ids` that are live and that the call's end user is allowed to see. */
 function lockItems(tx: Queries, projectId: string, subject: string | null, ids: readonly string[]): Promise<Item[]> {
   return tx.query<Item>(
     `select ${itemColumns} from memory_items as item

@@ -79,8 +79,9 @@ export function createBatchStarter({ database, clock }: { readonly database: Dat
   /**
    * Returns the id of the normal batch that the next one has to wait for, or null if the next one can start.
    *
-   * If a running batch isn't waiting for a retry, we enqueue it again. Somebody may have terminated its run in
-   * Temporal, and it would then block the project forever. If the run still exists, this has no effect.
+   * We also enqueue running batches again unless they're waiting for a retry. Somebody may have terminated the run of
+   * such a batch in Temporal, and then the batch would block the project forever. If the run still exists, this has no
+   * effect.
    */
   async function restartIdleBatches(tx: Queries, projectId: string): Promise<string | null> {
     const running = await tx.query<{ id: string; kind: 'normal' | 'remember' | 'page'; waits: boolean; failing: boolean }>(
@@ -159,7 +160,7 @@ interface WaitingConversation {
   readonly from: number;
 }
 
-/** SQL condition for conversations that have messages no batch has taken yet. */
+/** SQL that's true for conversations with messages that haven't been added to a batch yet. */
 const isWaitingSql = `state = 'read' and learnable and batched_messages < messages`;
 
 interface BatchCounts {

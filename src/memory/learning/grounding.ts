@@ -42,8 +42,8 @@ export interface Grounding {
  */
 const minEvidenceWeight = 6;
 /**
- * We look for the names in a memory in this many messages before and after the evidence. A user may write `my sister`,
- * and only mention two turns later that she's called `Ana`.
+ * Names may come up in a different message than the evidence. A user may write `my sister`, and only mention two turns
+ * later that she's called `Ana`. So we also look for names in this many messages before and after it.
  */
 const contextMessages = 4;
 /** A statement needs more than this share of its words in the messages, otherwise it isn't supported. */

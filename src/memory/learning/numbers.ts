@@ -35,8 +35,9 @@ export interface RelativeDate {
 }
 
 /**
- * Adds an offset like `-P3Y` to a date, and returns the numbers of the result that the offset determines: only the year
- * for an offset in years, the year and month for one in months. Returns an empty list if the offset is invalid.
+ * Adds an offset like `-P3Y` to a date and returns the year, month and day of the result, but only the parts that the
+ * offset determines. That's just the year if the offset is in years, and the year and month if it's in months. Returns
+ * an empty list if the offset is invalid.
  */
 export function resolveOffset(from: Date, offset: string): string[] {
   const { sign, count, unit } = /^(?<sign>-?)P(?<count>\d{1,4})(?<unit>[DWMY])$/.exec(offset)?.groups ?? {};

@@ -1,6 +1,6 @@
 /**
- * Splits waiting messages into groups, one or more for each end user, that fit into a single model call. Messages
- * without an end user share a group.
+ * Splits waiting messages into groups that fit into a single model call. Every group belongs to one end user, or
+ * contains only messages without an end user.
  */
 
 export interface MessageSize {
@@ -45,11 +45,11 @@ interface OpenGroup {
 }
 
 /**
- * Distributes the waiting messages to the groups of a batch. `sizes` has to be in reading order. If `allowMultiple` is
- * false, each subject gets only one group.
+ * Distributes the waiting messages among the groups of a batch. `sizes` has to be in reading order. If `allowMultiple`
+ * is false, each subject gets only one group.
  *
  * A message that doesn't fit waits for another batch, together with all later messages of its conversation. `ends`
- * contains the position at which each conversation has to continue.
+ * contains the position at which the next batch continues each conversation.
  */
 export function planGroups(
   sizes: readonly MessageSize[],

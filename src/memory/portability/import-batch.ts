@@ -1,5 +1,6 @@
 /**
- * Shared by all parts of an import: the transaction of a batch, the counts, and the rules for ids and erased subjects.
+ * Code that all parts of an import share. It runs the transactions, counts the records, and knows the rules for ids and
+ * erased subjects.
  */
 import { v7 } from 'uuid';
 import { gatewayError } from '../../core/errors.ts';

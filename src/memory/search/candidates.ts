@@ -44,8 +44,8 @@ export interface CandidateVariant {
    */
   readonly dims: number | null;
   /**
-   * True if the search is for a subject, which is $2. It then covers the subject's own memories and the project-wide
-   * ones. Otherwise it covers all memories of the project.
+   * True if the search is for a subject (parameter $2). It then covers the subject's own passages and the project-wide
+   * ones. Otherwise it covers all passages of the project.
    */
   readonly hasSubject: boolean;
 }
@@ -144,8 +144,8 @@ function countSql(variant: CandidateVariant): string {
 }
 
 /**
- * Returns the column of `memory_embeddings` that contains a lower bound for the result of `countSql`, from the daily
- * statistics.
+ * Returns the name of a column in `memory_embeddings`. The daily statistics write a lower bound for the result of
+ * `countSql` into this column.
  */
 function knownSql({ of, hasSubject }: CandidateVariant): string {
   if (hasSubject) return of === 'memories' ? 'shared_memories' : 'shared_passages';

@@ -63,8 +63,9 @@ export function findNamedTimes(query: string, now: Date): TimeSpan[] {
 }
 
 /**
- * Checks whether `may` or `march` is a verb here, as in `may 2 people` and `2 may share`. We assume that it is if
- * another word follows, unless something about it is typical of a date.
+ * Checks whether `may` or `march` is a verb here, as in `may 2 people` and `2 may share`. We assume that it's a verb if
+ * another word follows, unless it looks like a date, e.g. because of a capital letter, an ordinal number, or a
+ * preposition such as `since`.
  */
 function isVerb({ 0: text, index, input, groups }: RegExpExecArray): boolean {
   const { month = '', day, year } = groups ?? {};

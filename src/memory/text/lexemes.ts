@@ -131,7 +131,10 @@ function tokenize(text: string, expandRun: (run: string) => readonly string[]): 
 
 const space = 0x20;
 const point = 0x2e;
-/** Maps each ASCII character to what the tokenizer makes of it, i.e. a lower-case letter, a digit or a space. */
+/**
+ * Maps each ASCII character to the one that the tokenizer replaces it with, i.e. a lower-case letter, a digit or a
+ * space.
+ */
 const tokenBytes = Uint8Array.from({ length: 128 }, (_, code) => {
   const character = String.fromCharCode(code).toLowerCase();
   return /[a-z\d]/.test(character) ? character.charCodeAt(0) : space;

@@ -11,9 +11,9 @@ export interface CacheKeyInput {
 }
 
 /**
- * Two calls have the same key if they belong to the same project and dialect, would be sent to the same candidates in
- * the same order, and have the same parameters and forwarded headers. We compare the parameters byte by byte, because a
- * vendor may distinguish values that `JSON.parse` doesn't, e.g. `1` and `1.0`, or repeated keys.
+ * Two calls have the same key if they have the same project, dialect, configuration and forwarded headers, the same
+ * candidates in the same order, and the same parameters. We compare the parameters byte by byte, because a vendor may
+ * distinguish values that `JSON.parse` doesn't, e.g. `1` and `1.0`, or repeated keys.
  */
 export function computeCacheKey(projectId: string, { call, candidates, revision }: CacheKeyInput): string {
   const { route, body, spans, forwardedHeaders } = call;

@@ -63,7 +63,7 @@ export interface AttemptDeps {
   readonly logger: Logger;
 }
 
-/** A call's chain of candidates, plus what has happened in its attempts. */
+/** The candidates of a call, together with what has happened in its attempts so far. */
 export interface AttemptChain extends Chain<Responded> {
   readonly request: ChainRequest;
   readonly failed: Attempt[];
