@@ -26,7 +26,7 @@ export interface AuditStart {
   readonly projectId: string | null;
   /** The name of the action, e.g. `key.issue`. */
   readonly action: string;
-  /** The id, slug or prefix of the object that was changed. */
+  /** The id, slug or prefix of the object that's being changed. */
   readonly target?: string | null;
 }
 

@@ -19,7 +19,7 @@ export type GroundingRefusal = 'evidence' | 'content' | 'names' | 'numbers';
 
 export interface Claim {
   readonly text: string;
-  /** The proper names in the text, as listed by the model. It also lists the `numbers`. */
+  /** The proper names in the text. The model lists them, and also the `numbers`. */
   readonly names: readonly string[];
   readonly numbers: readonly string[];
   /** Relative dates in the statement that the model has resolved to absolute ones. */

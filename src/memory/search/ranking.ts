@@ -130,7 +130,7 @@ export function toScoreSql(relevance: string, maximum: string): string {
 
 /**
  * SQL for how much votes raise or lower the score of `item`, as a share of the score. We ignore votes from calls of
- * other end users. Memories without ratings have no votes, so we don't look any up for them.
+ * other end users. Most memories don't have any ratings, and we don't look up votes for those.
  */
 export const voteSql = `case
     when item.ratings_useful + item.ratings_wrong = 0 then 0
