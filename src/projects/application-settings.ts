@@ -25,7 +25,7 @@ export interface ApplicationSettings extends TierSettings {
 
 export type StoredApplication = z.output<typeof storedApplication>;
 
-/** With 0, the application can only make calls that don't count towards this ceiling. */
+/** If this is 0, the application can't make any calls, except those that don't count towards the ceiling. */
 const calls = z.int().min(0).nullable().describe('most calls per window');
 const cost = z.number().min(0).max(9_000_000).nullable().describe('highest cost of the calls per window, in USD');
 const window = z.enum(['day', 'month', 'total']).describe('window of the ceiling, by default a month');

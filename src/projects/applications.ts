@@ -33,8 +33,8 @@ export function createApplications(options: ChangeProjectOptions & { readonly cl
   const { database, clock } = options;
   return {
     /**
-     * Creates or changes the settings of an application, except those that `input` leaves out. Throws `bad_request`, or
-     * `conflict` if a setting no longer has the value in `read`.
+     * Creates or changes the settings of an application. Settings that `input` leaves out stay the same. Throws
+     * `bad_request`, or `conflict` if a setting no longer has the value in `read`.
      */
     async put(projectId: string, source: string, input: unknown, read?: ReadSettings): Promise<Application> {
       const change = parseApplicationChange(source, input);

@@ -12,7 +12,7 @@ import { storedTierFields, type TierSettings, tierFields, toTierSets, toTierSett
 export interface ProjectSettings extends TierSettings {
   /** The only providers that the project may use. Null for all providers, and an empty list for none. */
   readonly providers: readonly string[] | null;
-  /** Models and providers that calls only use after all others have failed. */
+  /** Models and providers that we only try after all others. */
   readonly retired: readonly string[];
   /** Only providers with all of these tags get the project's calls. */
   readonly requiredTags: readonly string[];
@@ -84,8 +84,8 @@ const storedSettings = z.object({
   monthly_cap: fields.monthly_cap.default(null),
   on_budget_store_down: fields.on_budget_store_down.default(null),
   cache: cache.default({ enabled: true, ttl_seconds: 600 }),
-  // This would belong in `cache`, but processes of older versions reject unknown fields in there, and during an upgrade
-  // some of them are still running.
+  // This should be part of `cache`. But during an upgrade, processes of the older version are still running, and they
+  // reject unknown fields in there.
   cache_sampled: fields.cache_sampled.default(false),
   error_codes: fields.error_codes.default('gateway'),
   // Don't validate the name, because processes with newer time zone data may know more names than we do.

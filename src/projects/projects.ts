@@ -28,7 +28,7 @@ export interface Project {
   readonly settings: ProjectSettings & {
     readonly rules: CompiledRules;
     /**
-     * When the settings were read from the database (`performance.now()`, just before the read). Shows which of two
+     * The value of `performance.now()` just before the settings were read from the database. Lets us tell which of two
      * versions is newer.
      */
     readonly readAt: number;

@@ -16,7 +16,7 @@ export interface RuleHit {
 }
 
 export const ruleHitsDays = 7;
-/** The maximum number of calls to keep per rule and hour. Any others are only counted. */
+/** The maximum number of calls whose ids we keep per rule and hour. Further calls are only counted. */
 export const maxCallsPerHour = 100;
 const flushMs = 1_000;
 /** The maximum number of entries (rule and hour) in memory while the database is unavailable. */
@@ -131,7 +131,7 @@ export function createRuleHits({ database, clock, logger }: RuleHitsOptions) {
     record({ projectId, callId, rules }: RuleHit): void {
       const hour = Math.floor(clock.now() / hourMs) * hourMs;
       for (const rule of new Set(rules.map(ruleIdOf))) {
-        // After a failover, several responses of the same call are checked, but it's still a single hit.
+        // After a failover, we may check several responses of the same call, but we only count a single hit.
         const isCounted = pending.get(`${projectId} ${rule} ${hour}`)?.calls.includes(callId) ?? false;
         if (!isCounted) add({ projectId, rule, hour, hits: 1, calls: [callId] });
       }

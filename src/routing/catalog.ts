@@ -52,7 +52,7 @@ export interface CatalogSource {
   };
 }
 
-/** A model that a tier tries out. The given share of conversations goes to it first. */
+/** A model that is being tried out in a tier. The given share of conversations tries it first. */
 export interface Canary {
   readonly model: string;
   /** Between 0 and 1. */
@@ -72,7 +72,7 @@ export interface CatalogProvider {
   readonly serves: readonly Route[];
   /** Whether the provider serves the responses route natively. If this isn't set, we derive it from `serves`. */
   readonly responses?: ResponsesSupport;
-  /** Null for the local embedder, which projects may use no matter which tags they require. */
+  /** Null for the local embedder, which all projects may use no matter which tags they require. */
   readonly tags?: readonly string[] | null;
 }
 
@@ -87,7 +87,7 @@ export interface Catalog {
   readonly canaries: ReadonlyMap<string, Canary>;
   /** Routes by provider. Unlike `providers`, this includes providers that only serve media routes. */
   readonly served: ReadonlyMap<string, readonly Route[]>;
-  /** The tags of each provider in `served`. Null if the provider meets every requirement. */
+  /** The tags of each provider in `served`. Null for a provider that may be used no matter which tags are required. */
   readonly tags: ReadonlyMap<string, readonly string[] | null>;
   readonly media: Readonly<Record<MediaRoute, MediaRouting>>;
   /** Maps model names without the provider to ids, e.g. `gpt-4o-mini` -> [`openai/gpt-4o-mini`, …]. */

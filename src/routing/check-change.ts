@@ -27,7 +27,7 @@ interface RoutingChangeRequest {
 
 export interface RoutingFindings {
   /**
-   * Mistakes make us reject the change. The path of an issue names a setting, such as `tiers.standard.0`, `providers`
+   * Errors that make us reject the change. The path of an issue names a setting, e.g. `tiers.standard.0`, `providers`
    * or `retired`.
    */
   readonly mistakes: readonly Issue[];
@@ -89,7 +89,7 @@ interface AddedModel {
   readonly name: string;
 }
 
-/** Returns models that the change adds to a tier, unless another tier of the same kind already had them. */
+/** Returns the models that the change adds to tiers, except those that were already in a tier of the same kind. */
 function addedModels({ before, after }: RoutingChangeRequest): AddedModel[] {
   return tierKinds.flatMap((kind) => {
     const known = new Set(Object.values(before.tiers[kind]).flat());

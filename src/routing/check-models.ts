@@ -13,7 +13,7 @@ export interface ModelScope {
 }
 
 export interface ModelCheck {
-  /** Why calls of the project skip the model (see `findSkipReason`). Null if they don't. */
+  /** Says why the project's calls skip this model (see `findSkipReason`). Null if they can use it. */
   readonly reason: string | null;
   readonly lacks: readonly string[];
   /** False if the model isn't in the catalog, so that its price and limits are unknown. */
@@ -70,7 +70,9 @@ export function overrideTiers(inherited: TierSets, own: TierSets): TierSets {
   };
 }
 
-/** A text tier can use a model that serves any of the text routes. Only returns a reason if it serves none of them. */
+/**
+ * A text tier can use a model if it serves at least one text route, so this only returns a reason if it serves none.
+ */
 function findTextReason(view: ServingView, id: string): string | null {
   const reasons = textRoutes.map((route: TextRoute) => findSkipReason(view, route, id));
   if (reasons.includes(null)) return null;

@@ -1,7 +1,7 @@
 /**
- * Chooses the tier for `auto` on chat and messages (setting `auto.classifier`). This never fails and never takes long.
- * In case of an error it chooses the route's default tier, and it does so on all other routes, too. If the key isn't
- * permitted to use any model of the chosen tier, the planner falls back to the default tier.
+ * Chooses the tier for `auto` on chat and messages (setting `auto.classifier`). On other routes, and if the classifier
+ * fails or takes too long, this returns the route's default tier. If the key may not use any model of the chosen tier,
+ * the planner falls back to the default tier as well.
  */
 import { isDialect, type TextRoute } from '../core/call.ts';
 import type { BodySpans } from '../core/json/spans.ts';
@@ -114,7 +114,7 @@ export async function classifyByModel({ complete, features, text, tiers, deadlin
     const name = /[a-z]+/.exec(response.trim().toLowerCase())?.[0];
     return tiers.find((tier) => tier === name) ?? 'standard';
   } catch {
-    // A failed classification isn't worth an error, and the classifier's own call record says what went wrong.
+    // A failed classification shouldn't make the call fail. The classifier's own call record says what went wrong.
     return 'standard';
   } finally {
     waiting.abort();

@@ -18,9 +18,9 @@ interface FittingModels {
 }
 
 /**
- * Separates the candidates whose window is large enough from the others. Both keep their order. If the prompt is too
- * long for all of them, we return those with the largest windows as large enough, because the vendor may count fewer
- * tokens than we do.
+ * Separates the candidates whose window is large enough for the prompt from the others, without changing their order.
+ * If the prompt is too long for all candidates, we keep those with the largest window, because the vendor may count
+ * fewer tokens than we do.
  */
 export function splitByWindow(candidates: readonly Candidate[], route: TextRoute, prompt: PromptSize): FittingModels {
   const everything = { fitting: candidates, tooSmall: [] };

@@ -87,8 +87,8 @@ function describeUnknown(name: string, usable: Iterable<string>, mayCompare: boo
 
 /**
  * `uncatalogued` means that a configured provider may have the model, but the catalog doesn't list it, so its price is
- * unknown. `not_allowed` means that the project may not use any of the model's providers. A tier only has this state if
- * the project may not use any provider at all.
+ * unknown. `not_allowed` means that the project may not use any of the model's providers. A tier is only `not_allowed`
+ * if the project may not use any provider at all.
  */
 export type KeyModelState = 'known' | 'uncatalogued' | 'not_allowed' | 'unknown';
 

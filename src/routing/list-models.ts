@@ -48,7 +48,7 @@ export function listModels(request: ModelsRequest): ModelRow[] {
 
 /**
  * Lists the chat models that `/v1/chat/completions` would serve, and the tiers (including `auto`) that contain any of
- * them. Embedding models are left out. Calls to them would be routed but fail.
+ * them. We leave out embedding models, because calls to them would be routed but fail.
  */
 export function listChatModels(request: Omit<ModelsRequest, 'startedAt'>): { tiers: string[]; models: string[] } {
   const isChatModel = (id: string) => (request.catalog.models.get(id)?.kind ?? 'chat') === 'chat';

@@ -91,7 +91,10 @@ function pickCandidate(open: readonly MediaCandidate[], request: MediaPlanReques
   return chosen;
 }
 
-/** Media calls have no conversation, so the hash is random, and only the weights and the current load decide. */
+/**
+ * Media calls don't belong to a conversation, so we use a random hash. The order then only depends on the weights and
+ * the current load.
+ */
 function withMembers(candidate: MediaCandidate, { catalog, loads }: MediaPlanRequest): MediaCandidate[] {
   const pool = loads && catalog.pools.get(candidate.provider);
   if (!pool) return [candidate];
@@ -136,8 +139,8 @@ function resolve(request: MediaPlanRequest, { serving, providers }: MediaProvide
 }
 
 /**
- * Tiers of the application take precedence over the project's, and those over the configuration's. Returns null if
- * there's no tier with this name.
+ * The application's tiers override those of the project, which override those of the configuration. Returns null if
+ * none of them has a tier with this name.
  */
 function findMediaTier({ catalog, project, source, route }: MediaPlanRequest, name: string): readonly string[] | null {
   for (const tiers of [mediaTiers(project.applications.get(source), route), mediaTiers(project, route)])

@@ -36,7 +36,7 @@ export function lacksTags(asked: string, untagged: readonly Untagged[]): Gateway
   });
 }
 
-/** Returns the refusal that's recorded with the call. `reason` has the same meaning as in `explainNoRoute`. */
+/** Converts the reason why a model was skipped (see `explainNoRoute`) to the refusal that we record with the call. */
 export function refusalOf(reason: string | null): Refusal {
   switch (reason) {
     case 'unknown':

@@ -31,7 +31,7 @@ export interface PlanRequest {
   readonly requiresPrice?: boolean;
   /**
    * Returns a number from 0 to 1 that is the same for all calls of a conversation, and decides whether they try a
-   * canary. Without a number, the call doesn't try one.
+   * canary. If there's no number, the call doesn't try any canary.
    */
   readonly conversation?: () => number | null;
   /** If this is set, models whose window is too small for the prompt are skipped as `context_too_small`. */
@@ -145,8 +145,8 @@ function planAnyPrompt(view: SelectRequest, request: PlanRequest): Plan {
 }
 
 /**
- * Removes the canary mark from an entry, because the canary isn't the first candidate. Such a call doesn't count when
- * the canary is compared with its tier.
+ * Removes the canary mark from an entry if the canary isn't the first candidate. We ignore such a call when we compare
+ * the canary with its tier.
  */
 function withoutCanary({ canary: _notFirst, ...entry }: PlanEntry): PlanEntry {
   return entry;
@@ -235,8 +235,8 @@ function createPriority(project: ProjectRouting, projectId: string, breakers: Br
 }
 
 /**
- * Sorts by priority, and keeps the order of the chain within each priority. `priorityOf` may take a probe slot, so it's
- * called once per candidate, in the order of the chain.
+ * Sorts the candidates by priority. Those with the same priority stay in the order of the chain. `priorityOf` may take
+ * a probe slot, so we only call it once per candidate, in the order of the chain.
  */
 function orderByPriority(candidates: readonly Candidate[], priorityOf: (candidate: Candidate) => number): readonly Candidate[] {
   if (candidates.length === 1) return candidates;

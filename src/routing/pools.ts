@@ -28,7 +28,10 @@ interface AccountChoice extends Choice {
 
 export interface Pool {
   readonly members: readonly PoolMember[];
-  /** Accounts that get new calls. Accounts and members with a weight of 0 are left out. */
+  /**
+   * The accounts that get new calls. Members with a weight of 0 are left out, and so are accounts that only have such
+   * members.
+   */
   readonly accounts: readonly AccountChoice[];
 }
 
@@ -124,8 +127,8 @@ export function orderMembers({ accounts, members }: Pool, { hash, member }: Affi
 
 const maxLoadFactor = 1.25;
 /**
- * How far members may exceed their share of requests. With few requests, random differences would otherwise move
- * conversations back and forth between members.
+ * How many requests a member may have beyond its share. Without this slack, random differences would move conversations
+ * back and forth between members when there are only a few requests.
  */
 const extraRequests = 12;
 

@@ -64,8 +64,8 @@ export function resolveModel(view: RoutingView, requested: string): Resolution {
 }
 
 /**
- * Tiers of the application take precedence over the project's, and those over the configuration's. Returns null if
- * there's no tier with this name.
+ * The application's tiers override those of the project, which override those of the configuration. Returns null if
+ * none of them has a tier with this name.
  */
 export function findTier({ catalog, project, source }: RoutingView, name: string): readonly string[] | null {
   const application = project.applications.get(source);
@@ -123,7 +123,7 @@ export function findSkipReason(view: ServingView, route: TextRoute, id: string):
   const provider = name === undefined ? undefined : catalog.providers.get(name);
   if (name === undefined || provider === undefined) return 'unknown_provider';
   if (project.providers !== null && !project.providers.includes(name)) return 'provider_not_in_project';
-  // Providers of the other dialect serve the call on the route of their own dialect.
+  // If the provider uses the other dialect, we send the call to the route of that dialect.
   const isNative = route === 'responses' && findResponsesSupport(provider, catalog.models.get(id)) !== 'translated';
   const vendorRoute = isDialect(route) || (route === 'responses' && !isNative) ? provider.dialect : route;
   if (!provider.serves.includes(vendorRoute)) return 'route_not_served';

@@ -79,7 +79,7 @@ export function createSharedBreakers(options: SharedBreakersOptions): SharedBrea
 
 const severity: Readonly<Record<BreakerState, number>> = { closed: 0, half_open: 1, open: 2 };
 
-/** If both breakers are in the same state, the one with the later probe is worse. */
+/** If both breakers are in the same state, the one that will be probed later counts as worse. */
 function worse(left: BreakerReport, right: BreakerReport): BreakerReport {
   if (right.state !== left.state) return severity[right.state] > severity[left.state] ? right : left;
   return Date.parse(right.retry_at ?? '') > Date.parse(left.retry_at ?? '') ? right : left;

@@ -11,7 +11,7 @@ import { StartError } from './start-error.ts';
 
 export interface ClusterWorker {
   readonly slot: number;
-  /** Durable work should only run once in a cluster, so only one of its processes has this set to true. */
+  /** True for just one process of a cluster, because durable work should only run once. */
   readonly isLeader: boolean;
   readonly isFirst: boolean;
   configFile(): Omit<ConfigFileSnapshot, 'demoUrl' | 'localEmbedder'>;

@@ -52,7 +52,9 @@ const main = fileURLToPath(new URL('../main.ts', import.meta.url));
 const otherStopTimeoutsMs = 25_000;
 const maxStartAttempts = 5;
 const backoff = { initialMs: 500, maxMs: 15_000 };
-/** A process counts as healthy after this time. If it dies later, the restart delays begin with the shortest one. */
+/**
+ * A process counts as healthy after it has run this long. If it dies later than that, the restart backoff starts over.
+ */
 const healthyAfterMs = 60_000;
 const maxLineLength = 1_048_576;
 /** How much of a process's standard error we keep, in order to report why it exited. */
@@ -102,8 +104,8 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
   let address = '';
   let unpublishAddress = async (): Promise<void> => undefined;
   /**
-   * Aborted when the cluster stops for another reason than `host.stopping`. Once either signal is aborted, we no longer
-   * replace processes that exit.
+   * Aborted when the cluster stops for a reason other than `host.stopping`. Once either signal has aborted, we no
+   * longer replace processes that exit.
    */
   const closing = new AbortController();
   const stopSignal = AbortSignal.any([host.stopping, closing.signal]);
@@ -164,8 +166,9 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
     for (const { worker } of processes.values()) worker.process.kill('SIGTERM');
   };
   host.stopping.addEventListener('abort', terminateAll, { once: true });
-  // A second signal makes the parent exit at once (main.ts), so pass it on to make the processes exit as well. If the
-  // parent exits for another reason, it's their first signal and they shut down in order.
+  // A second signal makes the parent exit immediately (main.ts), so pass it on to make the processes exit as well. If
+  // the parent exits for another reason, this is the first signal that the processes get, so they shut down in an
+  // orderly way.
   process.once('exit', terminateAll);
   let stopMetricsServer = async (): Promise<void> => undefined;
   try {
@@ -252,7 +255,7 @@ function startApiProcess({ slot, isFirst, env, snapshot, output, metrics, writeE
         case 'collected':
           return ownMetrics.receive(message.id, message.families);
         case 'read metrics':
-          // Ignore errors, because there's nothing to send. The process that has asked for the metrics will report a
+          // Ignore errors, because we have nothing to send. The process that asked for the metrics will report a
           // timeout.
           return void metrics.read().then(
             (text) => sendMessage(worker, { kind: 'metrics', id: message.id, text }),

@@ -12,8 +12,8 @@ interface SharedEmbedderOptions {
   readonly logger: Logger;
   readonly onChange: (isReady: boolean) => void;
   /**
-   * If a reload of the configuration removes an embedder, how long it keeps running for calls that still use it, in
-   * milliseconds.
+   * If a configuration reload removes an embedder, it keeps running for this many milliseconds, because calls may still
+   * be using it.
    */
   readonly stopDelayMs?: number;
 }
@@ -98,13 +98,13 @@ export function createSharedLocalEmbedder({ env, logger, onChange, stopDelayMs =
       retry();
       return { url, token };
     },
-    /** Returns the latest status the first time it's called, and then null until there's a new one. */
+    /** Returns the latest status, but only once. After that, returns null until there's a new status. */
     takeStatus(): string | null {
       const taken = status;
       status = null;
       return taken;
     },
-    /** Calls `listener` for each new status, and right away if one hasn't been taken yet. */
+    /** Calls `listener` for each new status, and right away if there's a status that nobody has taken yet. */
     onStatus(listener: (status: string) => void): void {
       announce = listener;
       if (status !== null) listener(status);

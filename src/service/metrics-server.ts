@@ -17,8 +17,8 @@ interface MetricsServerOptions {
 }
 
 /**
- * Node only checks `headersTimeout` and `requestTimeout` once per `connectionsCheckingInterval`. They don't apply to
- * clients that never read the response, which `silenceTimeoutMs` disconnects.
+ * Node only checks `headersTimeout` and `requestTimeout` once per `connectionsCheckingInterval`. They don't cover
+ * clients that never read the response, so `silenceTimeoutMs` disconnects those.
  */
 const limits = { headersTimeout: 5_000, requestTimeout: 5_000, connectionsCheckingInterval: 5_000 };
 const silenceTimeoutMs = 30_000;

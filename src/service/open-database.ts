@@ -64,8 +64,8 @@ export async function startSchemaCheck(database: Database, logger: Logger): Prom
 }
 
 /**
- * Verifies the schema. If the database can't be reached, returns the reason, and otherwise null. Throws StartError if
- * the schema isn't supported or can't be read.
+ * Verifies the schema. If the database can't be reached, returns the reason. Returns null if the schema is fine, and
+ * throws StartError if it isn't supported or can't be read.
  */
 async function findObstacle(database: Database): Promise<string | null> {
   try {

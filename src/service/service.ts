@@ -94,7 +94,7 @@ interface ServiceStart {
   readonly started: Started;
 }
 
-/** Starts all components. `watching` rejects if something happens later that the service can't continue with. */
+/** Starts all components. `watching` rejects if the service later runs into a problem that forces it to stop. */
 async function startService({ role, config: loaded, logger, host, started }: ServiceStart): Promise<{ app: App; watching: Promise<void> }> {
   const dataDir = resolve(loaded.server.dataDir);
   const { clusterWorker } = host;
@@ -127,8 +127,8 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
   const isFirstProcess = clusterWorker?.isLeader ?? true;
   if (isFirstProcess) logWarnings(config, logger);
   const startupBlockers = (): string[] => (schema === null || schema.isVerified() ? [] : ['the database has not been reached yet']);
-  // Load the app late, because it takes up most of the start. Errors in the configuration or the database are reported
-  // sooner that way, and the parent of a cluster never loads it.
+  // Import the app late, because that takes up most of the start time. This way, errors in the configuration or the
+  // database are reported sooner, and the parent of a cluster never loads the app.
   const { createApp } = await import('../app/app.ts');
   const appLogger = database.outage?.quieten(logger) ?? logger;
   const creating = createApp({

@@ -12,8 +12,8 @@ export async function wrapStartError<Result>(sentence: string, work: Promise<Res
   try {
     return await work;
   } catch (cause) {
-    // Don't wrap a ConfigError, which already names the files (of Temporal's TLS), or a TypeError or RangeError, which
-    // is a bug whose stack we need.
+    // Don't wrap a ConfigError, because its message already names the TLS files for Temporal. TypeErrors and
+    // RangeErrors are bugs, so we need their stack.
     if (cause instanceof ConfigError || cause instanceof TypeError || cause instanceof RangeError) throw cause;
     throw new StartError(`${sentence}: ${errorSummary(cause)}`, { cause });
   }

@@ -21,8 +21,8 @@ export interface ClosedRun {
 /** Finds and closes work in the database whose Temporal run has ended. */
 export interface WorkOfRuns {
   /**
-   * Returns the runs whose work is still open. A run that had already closed its work is left out, because the work can
-   * only be open if somebody reopened it.
+   * Returns the runs whose work is still open. If a run had already closed its work, we leave it out, because somebody
+   * must have reopened the work since then.
    */
   filterOpen(runs: readonly ClosedRun[]): Promise<readonly ClosedRun[]>;
   /** Closes the work of a run, which has to be the latest run of its workflow id. Idempotent. */
@@ -85,9 +85,9 @@ export function watchClosedRuns({ temporal, workflow, work, clock, logger }: Clo
 }
 
 /**
- * Starts the entry's workflow. If its latest run has ended, the server refuses, and we look at the tables to find out
- * why. If an operator ended the run, we close its work. If there's open work for any other reason, Temporal or the
- * tables must have lost some state, so we start the workflow again.
+ * Starts the entry's workflow. The server refuses if the latest run has ended. If an operator ended that run, we close
+ * its work. If the tables still have open work after that, Temporal or the tables must have lost some state, so we
+ * start the workflow again.
  */
 export async function startOpenWork(
   temporal: RunClient & Pick<Temporal, 'start'>,

@@ -4,9 +4,8 @@ import type { RequestChanges } from '../../dialects/translate/request-changes.ts
 import type { DeliverStream, DeliveryEnd } from './deliver-stream.ts';
 
 /**
- * The response to the caller. If it's a stream, always call `deliver`, because nothing else settles the call. If you
- * can't send the response, pass a writer that returns false. It's safe to do that even if the stream has already been
- * delivered.
+ * The response to the caller. If it's a stream, you always have to call `deliver`, because nothing else settles the
+ * call. If there's nobody to send it to, pass a writer that returns false. Calling `deliver` again is harmless.
  */
 export type CallResponse = {
   readonly model: string;

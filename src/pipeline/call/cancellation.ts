@@ -10,9 +10,9 @@ export interface CallCancellation {
    */
   readonly signal: AbortSignal | undefined;
   /**
-   * Use this signal for everything that happens before the request is sent to a vendor. If content rules check the call
-   * (`isChecked`), it also aborts when the caller of a plain call disconnects, which `signal` doesn't do. It's absent
-   * if nothing can abort it.
+   * Use this signal for all work before the request is sent to a vendor. Unlike `signal`, it also aborts when the
+   * caller of a plain call disconnects, as long as content rules check the call (`isChecked`). It's absent if nothing
+   * can abort it.
    */
   readonly unsentSignal: AbortSignal | undefined;
   cancelledBy(): 'deadline' | 'client' | null;
@@ -29,8 +29,8 @@ export interface CallCancellation {
    */
   clientDisconnected(): void;
   /**
-   * Delays the cancellation if the caller disconnects while `hasAllOutput` returns true. That gives us time to read the
-   * usage that the vendor reports at the end.
+   * If the caller disconnects while `hasAllOutput` returns true, we delay the cancellation so that we can still read
+   * the usage that the vendor reports at the end.
    */
   lingerWhile(hasAllOutput: () => boolean): void;
   /** Waits for `waitMs`. Throws VendorError `aborted` if the call is cancelled in the meantime. */

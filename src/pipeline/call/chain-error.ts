@@ -1,6 +1,6 @@
 /**
- * Creates the error of a call whose chain got no response. Only this module turns a VendorError of a text route into a
- * gateway error.
+ * Decides which error the caller gets if no model in the chain responded. On text routes, only this module turns a
+ * VendorError into a gateway error.
  */
 import type { Outcome } from '../../core/call.ts';
 import { type ErrorMembers, type GatewayError, gatewayError, VendorError, vendorMembers } from '../../core/errors.ts';
@@ -17,7 +17,6 @@ import {
 } from '../../failover/classify-failure.ts';
 import type { CallCancellation } from './cancellation.ts';
 
-/** The error and outcome of a call for which no candidate responded. */
 export interface ChainFailure {
   readonly error: GatewayError;
   readonly outcome: Outcome;
@@ -36,8 +35,8 @@ export function toChainFailure(result: FailedChain, cancellation: CallCancellati
 }
 
 /**
- * Returns true if we'd retry the last model if it weren't for the deadline. That's the case if the model was rate
- * limited, hasn't been retried yet, and asked us to wait until after the deadline.
+ * Returns true if the deadline is the only reason why we don't retry the last model. This model was rate limited,
+ * hasn't been retried yet, and asked us to wait until after the deadline.
  */
 function deadlineForbidsRetry(failures: readonly AttemptFailure[], cancellation: CallCancellation): boolean {
   const last = failures.at(-1);
@@ -54,9 +53,9 @@ function exhausted(failures: readonly AttemptFailure[]): ChainFailure {
 }
 
 /**
- * Returns an error with the first vendor's status and message if all models that we tried rejected the request. Returns
- * null if one of them failed in a different way. Only the last failure of each model counts, so a model that first sent
- * a 429 and then rejected the request has rejected it.
+ * If every model that we tried rejected the request, returns an error with the first vendor's status and message.
+ * Otherwise, returns null. Only the last failure of each model counts, so a model may have sent a 429 before it
+ * rejected the request.
  */
 export function refusalOf(failures: readonly AttemptFailure[]): GatewayError | null {
   const errors = lastErrorsOf(failures);
@@ -64,8 +63,8 @@ export function refusalOf(failures: readonly AttemptFailure[]): GatewayError | n
   if (!error || !errors.every(isFinalRefusal)) return null;
   const message = error.vendorMessage ?? error.message;
   const members: ErrorMembers = { ...vendorMembers(error), ...(isContextOverflow(error) && { hint: overflowHint }) };
-  // If one of the errors is a 404, use it as the cause so that `isContentRejected` returns false. A later attempt may
-  // succeed once the missing model exists.
+  // If one of the errors is a 404, use it as the cause so that `isContentRejected` returns false. The call may succeed
+  // later, once the missing model exists.
   const cause = errors.find((other) => classifyFailure(other) !== 'refused') ?? error;
   return gatewayError('upstream_refused', { message, status: error.status ?? 400, cause, members });
 }
@@ -80,9 +79,9 @@ export function isContentRejected({ code, cause }: GatewayError): boolean {
 }
 
 /**
- * Clients recognize by such phrases that the prompt is too long. LangChain for Anthropic and Claude Code look for the
- * first half, and LiteLLM looks for the second. We don't pass on the vendor's own phrase, because it wouldn't help
- * callers of the other dialect.
+ * Clients look for phrases like these to find out that the prompt is too long. LangChain for Anthropic and Claude Code
+ * look for the first half, and LiteLLM for the second. We can't rely on the vendor's own phrase, because clients of the
+ * other dialect don't look for it.
  */
 const overflowHint = "the prompt is too long: it is over the model's maximum context limit, and no larger model is left in the plan";
 

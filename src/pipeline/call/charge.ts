@@ -22,7 +22,7 @@ interface Charge {
 
 interface ResponseEnd {
   readonly outcome: Outcome;
-  /** The time until the first content. The model may have spent it on reasoning that it doesn't show. */
+  /** The time until the first content arrived. The model may have spent it on hidden reasoning. */
   readonly hiddenMs: number;
 }
 
@@ -45,9 +45,9 @@ export function computeCharge(call: Call, candidate: Candidate, summary: Respons
 }
 
 /**
- * Returns the vendor's final token counts. If there are none, this estimates what we sent and what the vendor
- * generated, whether or not the caller received it. If the response ended early, this includes reasoning that the model
- * may have generated before its first content.
+ * Returns the vendor's final token counts. If the vendor didn't send any, we estimate them from the request and from
+ * what it generated, even if the caller never received that. If the response ended early, the estimate includes
+ * reasoning that the model may have generated before its first content.
  */
 function resolveTokens(
   call: Call,

@@ -1,9 +1,9 @@
 /**
- * Counts the input tokens of a messages request. We ask the first vendor in the plan that supports this, and fall back
- * to an estimate. Counting isn't a call, so it costs nothing, doesn't count against any ceiling and leaves no record.
+ * Counts the input tokens of a messages request. We ask the first vendor in the plan that supports this, or estimate
+ * the number if that fails. Counting is free, doesn't count against any ceiling and isn't recorded.
  *
- * Failures and successes don't count for a provider's circuit breaker, because vendors limit the route separately from
- * calls, and many that serve messages don't have it.
+ * Neither successes nor failures affect the provider's circuit breaker, because vendors limit this route separately,
+ * and many that serve messages don't have it.
  */
 import type { Call } from '../../core/call.ts';
 import { connectionKey } from '../../core/candidate.ts';
@@ -67,8 +67,7 @@ export function createCountTokens({ planner, chooseTier, httpClient, findProvide
     if (!project.mayCall) throw gatewayError('subscription_required');
     if (project.rules.input)
       await checkInput(call, project.rules.input, signal).catch((error: unknown) => {
-        // If the signal has aborted the check, don't throw. The loop below then skips all vendors, and we return an
-        // estimate.
+        // Don't throw if the check was aborted. The loop below then skips all vendors, and we return an estimate.
         if (!signal.aborted) throw error;
       });
 

@@ -12,8 +12,8 @@ interface StreamDelivery {
   /** Called once, before the last chunk is written. `problem` says why the stream broke. */
   readonly onEnd: (summary: ResponseSummary, outcome: Outcome, problem?: VendorError) => Promise<void>;
   /**
-   * Called with the bytes of each chunk before they are written. The bytes always include usage, even if the caller
-   * doesn't get it.
+   * Called with each chunk before it's written. The bytes still include the usage, even if we remove it from what the
+   * caller gets.
    */
   readonly onChunk?: ((bytes: Buffer) => void) | undefined;
   /** Returns true if the vendor has sent all of the output and only the usage is still missing. */
@@ -30,8 +30,8 @@ const maxUnreadBytes = 4 * 1024 * 1024;
 export type WriteChunk = (bytes: Buffer) => boolean | Promise<boolean>;
 
 /**
- * `broken` means that the stream stopped early. In this case, don't end the connection properly, or the caller would
- * take the response for complete.
+ * `broken` means that the stream stopped early. Don't close the connection cleanly in this case, or the caller would
+ * think that the response is complete.
  */
 export type DeliveryEnd = 'ended' | 'broken';
 
@@ -39,9 +39,8 @@ export type DeliveryEnd = 'ended' | 'broken';
 export type DeliverStream = (write: WriteChunk) => Promise<DeliveryEnd>;
 
 /**
- * Writes the chunks of a stream, without usage that the caller didn't ask for. Calls `onEnd` when the stream is
- * complete, the vendor breaks it off, or the caller leaves. If an unexpected error occurs, it throws without calling
- * `onEnd`.
+ * Writes a stream to the caller and leaves out usage that the caller didn't ask for. Calls `onEnd` when the stream is
+ * complete, the vendor breaks it off, or the caller leaves. Unexpected errors are thrown without calling `onEnd`.
  */
 export async function deliverStream(
   { call, response, onEnd, onChunk, hasAllOutput = () => false }: StreamDelivery,
@@ -59,9 +58,8 @@ export async function deliverStream(
     return sent.length === 0 || write(sent);
   };
   /**
-   * Writes the chunks that have already arrived. Stops if a write is pending or has failed, at the last chunk, or at
-   * the end of the stream, and returns whatever made it stop. Returns null if there's nothing left to write at the
-   * moment.
+   * Writes the chunks that have already arrived. Stops at the last chunk, at the end of the stream, or at a write that
+   * is pending or has failed, and returns what made it stop. Returns null if no more chunks have arrived yet.
    */
   const sendArrived = (): StreamChunk | StreamEnd | false | Promise<boolean> | null => {
     for (;;) {

@@ -41,8 +41,8 @@ export interface DialectAdapter {
 }
 
 /**
- * We don't copy longer bodies. The memory of the copies would make V8 collect the whole heap more often, which costs
- * more than writing a body in two parts.
+ * We don't copy longer bodies. The extra memory would make V8 run more full garbage collections, which cost more than
+ * writing a body in two parts.
  */
 const maxCopiedBytes = 65_536;
 

@@ -156,8 +156,7 @@ export function createDryRun({ catalog, breakers, pools, catalogFill, classifier
       const { used, reserved } = counted.get(formatCounterKey(counter.key)) ?? { used: 0, reserved: 0 };
       const bound = boundOf(counter.key.ceiling, bounds);
       const remaining = counter.limit - used - reserved;
-      // Admission also lets a call through that needs more than what's left of the ceiling, as long as nothing is
-      // reserved for other calls.
+      // Like admission, allow a call to exceed what's left of the ceiling as long as no other call has a reservation.
       return { counter, used, reserved, bound, isDenied: remaining < 1 || (bound > remaining && reserved > 0) };
     });
   }
@@ -190,8 +189,8 @@ function tryPlan(
 }
 
 /**
- * Returns the tier from which the plan takes its models. If the key may not use any model of the chosen tier, that's
- * the default tier of the route.
+ * Returns the tier whose models are in the plan. If the key may not use any model of the chosen tier, this is the
+ * route's default tier.
  */
 function usedTier(view: RoutingView, autoTier: string, route: TextRoute, { candidates }: Plan): string {
   const ids: readonly string[] = resolveModel(view, autoTier).ids;
@@ -209,7 +208,7 @@ function tierOf(view: RoutingView, name: string): DryRun['tier'] {
  * Builds a call of the requested size. It needs a real body, because the bounds and the classifier look at its bytes.
  */
 function buildCall({ project, caller, source, route, requestedModel, inputBytes, maxOutputTokens }: DryRunRequest, now: number): Call {
-  // Words and spaces make it resemble prose of this size.
+  // Use words separated by spaces, so that the text resembles prose.
   const text = 'lorem '.repeat(Math.ceil(inputBytes / 6)).slice(0, inputBytes);
   return buildInternalCall({
     id: newId(now),

@@ -154,7 +154,10 @@ function extractTexts({ route, stream }: Call, bytes: Buffer): string[] {
   return reader.texts();
 }
 
-/** Passes the chunks through and collects their text. Calls `onEnd` with it when the reader stops, no matter why. */
+/**
+ * Passes the chunks through and collects their text. Calls `onEnd` with the text when the reader closes the stream, no
+ * matter why.
+ */
 function tapStream(route: Call['route'], chunks: ChunkReader, onEnd: (texts: readonly string[]) => void): ChunkReader {
   const reader = createChunkReader(route);
   return {

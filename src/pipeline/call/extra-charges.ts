@@ -64,8 +64,8 @@ function toToolName(type: string): string {
 }
 
 /**
- * Returns the things other than tokens that a response is billed for. It's null for most calls. `isPriced` is true if
- * the catalog has a price for each of them.
+ * Returns what else a response is billed for apart from tokens, i.e. service tiers and hosted tools. Null for most
+ * calls. `isPriced` is true if the catalog has a price for each of them.
  */
 export function extraUnits(
   call: Call,

@@ -19,10 +19,10 @@ export interface ForwardedHeaders {
 const betaHeader = 'anthropic-beta';
 
 /**
- * Returns the caller's headers that we forward to a vendor, without those of the other dialect. `route` is the route
- * that we call at the vendor. If the request is translated, we don't forward `anthropic-version`, because the
- * translation determines the version. For vendors that take beta flags in the body, we add the flags in the caller's
- * body to `anthropic-beta`.
+ * Returns the caller's headers that we forward to a vendor. `route` is the route that we call at the vendor. We leave
+ * out headers of the other dialect, and `anthropic-version` if the request is translated, because the translation
+ * determines the version. If the vendor takes beta flags in the body, we add the flags in the caller's body to
+ * `anthropic-beta`.
  */
 export function forwardedHeadersFor(
   route: TextRoute,

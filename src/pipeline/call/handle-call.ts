@@ -137,8 +137,8 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
   }
 
   /**
-   * Puts the candidates into the order in which we try them. This may take the probe slot of a breaker, so an attempt
-   * has to follow, and therefore we only do it after admission. The response cache doesn't depend on this order.
+   * Sorts the candidates into the order in which we try them. This may take a breaker's probe slot, so we only do it
+   * after admission, when we're sure to make an attempt. The response cache doesn't depend on this order.
    */
   function orderCandidates(planned: PlannedCall, reservation: Reservation): AdmittedCall {
     const { call, project, cancellation, sent, recalled, cacheWriter } = planned;

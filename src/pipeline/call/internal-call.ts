@@ -7,7 +7,7 @@ import { findTier, type RoutingView } from '../../routing/rules.ts';
 import { type CallCancellation, startCancellation } from './cancellation.ts';
 import type { ProjectContext } from './project-context.ts';
 
-/** A project whose models are called on behalf of project memory. */
+/** A project for which project memory calls models. */
 export interface MemoryProject {
   readonly slug: string;
   readonly settings: ProjectContext;

@@ -1,4 +1,4 @@
-/** The project settings that matter while we handle a call. */
+/** The project settings that we need while handling a call. */
 import type { Limits, ProjectLimits } from '../../ceilings/counters.ts';
 import type { Call, MediaCall } from '../../core/call.ts';
 import type { CompiledRules } from '../../guardrails/rules.ts';

@@ -21,7 +21,7 @@ import { translateJson, translateStream, withBody, withTurn } from './translate-
 export interface ResponsesTarget {
   readonly candidate: Candidate;
   readonly maxTokensField: 'max_completion_tokens' | 'max_tokens';
-  /** How we have to send the reasoning of earlier turns to a chat vendor. */
+  /** The form in which a chat vendor expects the reasoning of earlier turns. */
   readonly takesReasoning: NonNullable<ModelTraits['takesReasoning']>;
   /** The output limit for messages vendors if the caller didn't set one, because their dialect requires a limit. */
   readonly maxTokens: number;
@@ -30,7 +30,7 @@ export interface ResponsesTarget {
    * and the translation fails instead.
    */
   readonly mayOmitTools: boolean;
-  /** If the caller didn't set an output limit, we send this one to a chat vendor, unless it's null. */
+  /** The output limit that we send to a chat vendor if the caller didn't set one. Null to send no limit. */
   readonly addedLimit: number | null;
 }
 
@@ -71,7 +71,7 @@ export function responsesAdapterFor(call: Call, responsesTarget: ResponsesTarget
   };
 }
 
-/** Maps a field of the chat request to the field of the responses request that it was translated from. */
+/** Maps the name of a chat field back to the `/v1/responses` field that it was translated from. */
 function toResponsesName(name: string): string {
   return name
     .replace(/^reasoning_effort$/, 'reasoning.effort')

@@ -30,7 +30,7 @@ import { estimateInput } from './estimate.ts';
 /** The maximum length of a model name in the record, in characters. Callers may send names of several megabytes. */
 const maxNameLength = 256;
 
-/** The attempt that got a response. It isn't over until the response has ended. */
+/** The attempt that got a response. It only ends when the response ends. */
 export interface WinningAttempt {
   readonly n: number;
   readonly candidate: Candidate;
@@ -56,10 +56,7 @@ export interface CallEnd {
   readonly endedAt: number;
 }
 
-/**
- * Returns the metadata that we journal for a media call: the fields that all routes share, plus `details`, which differ
- * from route to route.
- */
+/** Returns the metadata of a media call for the journal. `details` contains the fields that only some routes have. */
 export function toCallMetadata<Details extends object>(call: MediaCall, reservation: Reservation, details: Details) {
   const { id, startedAt, caller, source, hasExplicitSource: sourceGiven, route, requestedModel: modelAsked, correlation } = call;
   const { projectId, keyId, keyPrefix } = caller;
@@ -67,7 +64,7 @@ export function toCallMetadata<Details extends object>(call: MediaCall, reservat
   return withCircumstances({ ...common, ...details }, reservation);
 }
 
-/** Returns the metadata of a call of a text route, before its first attempt. */
+/** Returns the metadata of a text call before its first attempt. */
 export function toTextCallMetadata(call: Call, plan: Plan, reservation?: Reservation): CallMetadata {
   const {
     id,
@@ -161,8 +158,9 @@ export function settleResponse(
 }
 
 /**
- * Settles a call whose response we don't send, either because a content rule blocked it (`refused`) or because we
- * failed (`failed`). The vendor bills it, so we charge the call, but its record contains no text of the response.
+ * Settles a call whose response we withhold, because a content rule blocked it (`refused`) or because of an error on
+ * our side (`failed`). We charge the call, since the vendor bills it, but the record doesn't contain any text of the
+ * response.
  */
 export function settleUnsent(
   callEnd: CallEnd,
@@ -208,9 +206,10 @@ export function settleCacheHit(
 }
 
 /**
- * Settles a call that got no response. It may still cost something: we charge an estimate for attempts that were cut
- * off or took too long (unless the request was never sent), and the reported usage for responses that we couldn't
- * translate. The record contains the cost of all attempts, but only the tokens of the last one that we charge for.
+ * Settles a call that got no response. The call may still cost something. For attempts that were cut off or took too
+ * long, we charge an estimate, unless the request was never sent. For responses that we couldn't translate, we charge
+ * the reported usage. The record contains the cost of all attempts, but only the tokens of the last one that we charge
+ * for.
  */
 export function settleFailed(callEnd: CallEnd, error: GatewayError, outcome: Outcome): SettledCall {
   const { call, metadata, failed, endedAt } = callEnd;
@@ -236,7 +235,7 @@ export function settleFailed(callEnd: CallEnd, error: GatewayError, outcome: Out
   };
 }
 
-/** Returns the attempts that failed but that we charge for, because their vendors bill them. */
+/** Returns the failed attempts that we charge for, because the vendor bills them. */
 function chargedAttempts(failed: readonly Attempt[]): readonly Attempt[] {
   return failed.length === 0 ? failed : failed.filter(({ tokens }) => sumTokens(tokens) > 0);
 }
@@ -259,8 +258,8 @@ export function cacheStatusFor({ route }: Call): 'miss' | null {
 function toCallContent({ call: { route, body, isInternal }, sent, recalled }: CallEnd, turn: AssistantTurn | null): CallContent | null {
   if (isInternal || !isPromptRoute(route)) return null;
   const content = { request: body, response: turn };
-  // The difference in size is what recall added to the prompt. For a cache hit it's 0, because `sent` is the same as
-  // `call`. That's correct, since no vendor got the memories.
+  // The difference in size is what recall added to the prompt. For a cache hit, `sent` is the same as `call`, so the
+  // difference is 0. That's correct, because no vendor got the memories.
   return recalled.length === 0 ? content : { ...content, recalled, recalledTokens: estimateTokens(sent.body.length - body.length) };
 }
 

@@ -25,9 +25,9 @@ export function withBody(response: JsonResponse, body: JsonObject): JsonResponse
 }
 
 /**
- * Converts the assistant's turn in a response summary to what the caller gets to see, because that's the version that
- * the caller repeats in its next request. If the conversion throws, we return the summary unchanged, so that the call
- * is still charged what the vendor reported.
+ * Replaces the assistant's turn in a response summary with the version that the caller sees, because the caller sends
+ * this version back in its next request. If the conversion throws, we return the summary unchanged, so that the call is
+ * still charged what the vendor reported.
  */
 export function withTurn(summary: ResponseSummary, convert: (turn: AssistantTurn) => AssistantTurn): ResponseSummary {
   try {

@@ -20,13 +20,13 @@ import { defaultEstimate, type UsageEstimate, type UsageEstimates } from './usag
 /** Most model families charge less than this. The catalog sets `image_tokens` for those that charge more. */
 const defaultTokensPerImage = 5_000;
 /**
- * A lower bound of the base64 characters per audio token. Speech has at least 6 kbit/s, and Google counts 32 tokens per
- * second of audio.
+ * The minimum number of base64 characters per audio token. Speech takes up at least 6 kbit/s, and Google counts 32
+ * tokens per second of audio.
  */
 const minCharactersPerAudioToken = 30;
 /**
- * Used if the catalog has no `max_output_tokens`. Most large models can't produce more than this. If the bound were
- * smaller, calls would exceed it.
+ * Used if the catalog has no `max_output_tokens`. Most large models can't generate more than this, but they do generate
+ * enough to exceed a smaller value.
  */
 const defaultMaxOutputTokens = 131_072;
 /**
@@ -60,8 +60,7 @@ export function usageBounds(call: Call, candidates: readonly Candidate[], estima
 }
 
 /**
- * Returns the usage that we reserve for a call if this candidate serves it, and its cost. The cost is null if the price
- * is unknown.
+ * Returns the usage that we reserve for a call if this candidate serves it. Its cost is null if the price is unknown.
  */
 export function reservedUsage(call: Call, candidate: Candidate): LargestUsage & { readonly costNanos: number | null } {
   const { price } = candidate;
@@ -83,7 +82,7 @@ class ScannedInput {
     this.#call = call;
   }
 
-  /** Returns true if the body has escapes, in which case searching it for a name may fail. */
+  /** Returns true if the body may contain escaped letters, because a search for a name could then miss it. */
   mayHide(): boolean {
     this.#mayHide ??= isPromptRoute(this.#call.route) && hidesAscii(this.#call.body);
     return this.#mayHide;
@@ -179,8 +178,8 @@ function dearestInput({ inputNanos, cacheWriteNanos, cacheWrite1hNanos }: Price,
 }
 
 /**
- * Returns an upper bound of the output tokens of all choices together. It includes the size of the prediction, because
- * vendors bill the rejected tokens of a prediction as output.
+ * Returns an upper bound for the output tokens of all choices together. This includes the predicted output, because
+ * vendors bill rejected tokens of a prediction as output.
  */
 export function maxOutputTokens(call: Call, candidate: Candidate): number {
   const prediction = call.spans.members.get('prediction');

@@ -3,8 +3,8 @@ import { type ChunkReader, toStreamError } from '../../vendors/stream.ts';
 import type { StreamResponse } from '../../vendors/text.ts';
 
 /**
- * How the wait for a stream's first content ended. This is the vendor's error if the vendor failed, and `undecided` if
- * the caller disconnected before we knew.
+ * Says how the wait for a stream's first content ended. If the stream broke, this is the vendor's error. If the caller
+ * disconnected first, it's `undecided`.
  */
 export type WaitEnd = 'content' | 'undecided' | VendorError;
 

@@ -16,7 +16,7 @@ import { backgroundCaller, buildInternalCall } from '../call/internal-call.ts';
 import type { ProjectContext } from '../call/project-context.ts';
 import { chatMembers, type PlaygroundPrompt, type PlaygroundToolCall } from './playground-prompt.ts';
 
-/** Limits the time until the response begins, for all attempts together. */
+/** How long all attempts together may take until the response begins. */
 const callTimeoutMs = 120_000;
 
 export interface PlaygroundRequest {

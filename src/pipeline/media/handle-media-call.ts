@@ -70,7 +70,7 @@ interface VendorStream {
 }
 
 /**
- * The reason why we withhold a vendor's response: a content rule blocked it (`refused`), or we couldn't process it
+ * A vendor's response that we withhold, because a content rule blocked it (`refused`) or because we couldn't process it
  * (`failed`).
  */
 interface UnsentResponse {
@@ -87,13 +87,13 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, j
 
   return {
     /**
-     * Returns true if there's a cost ceiling, because the planner then has to skip models without a price. Throws
+     * Returns true if a cost ceiling applies to the call. The planner then has to skip models without a price. Throws
      * `limits_unavailable`.
      */
     requiresPrice: async (call: MediaCall, project: ProjectContext): Promise<boolean> => hasCostCeiling(await readLimits(call, project)),
     /**
-     * Handles a call with a plain response. Throws a GatewayError, and by then a call that reached its vendor has been
-     * recorded.
+     * Handles a call with a plain response. If this throws a GatewayError after the call reached its vendor, the call
+     * has already been recorded.
      */
     async execute<Value>(request: MediaCallRequest, send: (onRequestId: OnRequestId) => Promise<MediaResult<Value>>): Promise<Value> {
       const running = await open(request);
@@ -195,9 +195,9 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, j
   }
 
   /**
-   * Settles a call that got no response, and throws the error for the caller. We charge the call if the vendor may bill
-   * it all the same. That's the case if the caller disconnected or a shutdown cut the call off after it was sent, and
-   * also if the call failed because of a bug, since the vendor may have responded by then.
+   * Settles a call that got no response, and throws the error for the caller. We charge the call if the vendor may
+   * still bill it, i.e. if the caller disconnected or a shutdown cut the call off after it was sent. We also charge it
+   * after an unexpected error of our own, since the vendor may have responded before that.
    */
   async function fail(running: RunningMediaCall, cause: unknown, cancellation: CallCancellation | null): Promise<never> {
     const request = { ...running.request, ...running.request.usageWhenCut?.() };

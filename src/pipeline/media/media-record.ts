@@ -33,7 +33,7 @@ export interface MediaCallRequest {
   /** The tokens that we charge if the price is per token and the vendor doesn't report any. */
   readonly estimatedTokens: Tokens;
   /**
-   * Estimates the usage of a call that's cut off before the vendor responds. We charge this instead of `units` and
+   * Estimates the usage of a call that was cut off before the vendor responded. The result replaces `units` and
    * `estimatedTokens`.
    */
   readonly usageWhenCut?: () => Partial<Pick<MediaCallRequest, 'units' | 'estimatedTokens'>>;
@@ -56,7 +56,8 @@ export interface RunningMediaCall {
   readonly status: number | null;
   readonly firstByteMs: number | null;
   /**
-   * Shared between copies of a call, so that it's only settled once. `requestId` is null until the vendor sends one.
+   * All copies of a call share this object, so that the call is only settled once. `requestId` is null until the vendor
+   * sends one.
    */
   readonly progress: { isSettled: boolean; requestId: string | null };
   /** Tells the pool that its member has finished this request. */

@@ -13,8 +13,8 @@ export interface CheckedOutput {
 const maxHeldBytes = 64 * 1024 * 1024;
 
 /**
- * If any rule can block the response, we hold it back until its text has been checked. Otherwise we check the text once
- * the response has ended. `check` is called once, and never throws if the rules only observe.
+ * If any rule can block the response, we buffer it until its text has been checked. Otherwise, we pass it on and check
+ * the text at the end. `check` is called once, and never throws if the rules only observe.
  */
 export async function checkOutput(rules: PlaceRules, chunks: Chunks, check: () => Promise<GatewayError | null>): Promise<CheckedOutput> {
   if (!rules.blocks) return { chunks: tap(chunks, check), error: null };

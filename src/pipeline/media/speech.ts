@@ -18,7 +18,7 @@ export type SynthesizeSpeech = (
 
 /** OpenAI's audio tokens per second, i.e. the list price for a minute (0.015 USD) divided by the price of a token. */
 const tokensPerSecond = 1_250 / 60;
-/** Slow voices take up to this many times as long as the average one. */
+/** A slow voice can take up to this many times as long as an average one. */
 const maxSlowdown = 4;
 
 export function createSynthesizeSpeech({ planMedia, findProvider, mediaCalls, httpClient, clock }: MediaRouteDeps): SynthesizeSpeech {

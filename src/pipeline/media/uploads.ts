@@ -50,7 +50,8 @@ export function createRelayUpload({ planMedia, findProvider, mediaCalls, httpCli
     const candidate = planMedia(call, project, hasCostCeiling);
     const provider = requireProvider(candidate, findProvider);
     assertTakesUploads(provider, kind);
-    // The cost reservation depends on the number and size of the images, and these fields may follow the file.
+    // The cost reservation depends on the number and size of the images. Those fields may come after the file, so we
+    // have to read the whole upload first.
     if (hasCostCeiling && kind.route === 'images') await readAll();
     const model = modelNameAt(provider.requests, candidate.model);
     const { body, sentBytes } = countSent(bodyFor(model));

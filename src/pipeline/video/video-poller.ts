@@ -98,8 +98,8 @@ const knownCodes =
   /^(?:FILTERED|NO_VIDEO|CODE_\d{1,3}|CANCELLED|UNKNOWN|INVALID_ARGUMENT|DEADLINE_EXCEEDED|NOT_FOUND|ALREADY_EXISTS|PERMISSION_DENIED|UNAUTHENTICATED|RESOURCE_EXHAUSTED|FAILED_PRECONDITION|ABORTED|OUT_OF_RANGE|UNIMPLEMENTED|INTERNAL|UNAVAILABLE|DATA_LOSS)$/;
 
 /**
- * Replaces unknown codes by `FAILED`, because a vendor might quote the prompt in its code, and workflow histories never
- * contain text.
+ * Replaces unknown codes with `FAILED`, because a vendor might quote the prompt in its code, and no text may end up in
+ * workflow histories.
  */
 function toSettled(state: VideoResult['kind'], code: string | null): VideoPollResult {
   const outcomes = { done: 'completed', failed: 'vendor_failed', unknown: 'unknown' } as const;

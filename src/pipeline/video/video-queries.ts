@@ -78,8 +78,8 @@ export function createVideoQueries({ videos, vendor, poller, providers, clock }:
       const key = getFileKey(address);
       const video = requireVisible(await videos.findByFile(requester.projectId, key), requester, key);
       const { provider, value: url } = selectTarget(video, requester, targets);
-      // We download files with the provider's API key, which can read more than videos. So unless we know the URL from
-      // one of our videos, only accept files on the provider's own host.
+      // We download files with the provider's API key, which gives access to more than just videos. So if the URL
+      // doesn't belong to one of our videos, we only accept files on the provider's own host.
       if (video === null && (getFileName(url) === null || url.origin !== provider.hosts.origin)) throw unknownToVendor(key);
       const file = await vendor.open(provider, url, signal).catch((error: unknown) => {
         // `unreadable` means that the file redirects to another host, or redirects too often.
@@ -91,8 +91,8 @@ export function createVideoQueries({ videos, vendor, poller, providers, clock }:
   };
 
   /**
-   * Returns each provider that recognizes the operation name or URL, together with the parsed value. Throws if there
-   * are none.
+   * Returns every provider that recognizes the operation name or URL, together with the parsed value. Throws if no
+   * provider does.
    */
   function resolveTargets<Value>(
     read: (provider: MediaProvider) => Value | null,

@@ -1,6 +1,6 @@
 /**
- * Builds everything that describes a run to operators: its static summary and details, its memo, and its search
- * attributes. Temporal stores all of these unencrypted.
+ * Builds everything that operators see about a run in Temporal, i.e. its static summary and details, its memo, and its
+ * search attributes. Temporal stores all of these unencrypted.
  */
 import { searchAttributes, type WorkflowName } from '../../../workflows/contract.ts';
 import { note, toMarkdown } from '../../../workflows/notes.ts';
@@ -42,7 +42,7 @@ export function describeRun(workflow: WorkflowName, { workflowId, projectId, pro
 interface WorkDescription {
   readonly summary: string;
   readonly about: string;
-  /** Lines that contain an id each, which operators can paste into the API or the CLI. */
+  /** Lines with one id each. Operators can paste the ids into the API or the CLI. */
   readonly ids?: readonly string[];
   readonly batchId?: string;
 }

@@ -1,7 +1,7 @@
 /**
- * Finds out which payload keys are still needed by open runs and schedules in a namespace. A worker replays the whole
- * history of a run, and if keys were rotated, a history can contain payloads with different ones. So we have to read
- * every event, but don't have to decode it.
+ * Finds out which payload keys the open runs and schedules in a namespace still need. A worker replays the whole
+ * history of a run, and after a key rotation, a history can contain payloads that were encrypted with different keys.
+ * So we have to read every event, but we don't have to decode the payloads.
  */
 import { backoffDelays, retry } from '../../core/backoff.ts';
 import {
@@ -31,7 +31,8 @@ const retryDelays = { initialMs: 200, maxMs: 2_000 };
 const maxRetries = 4;
 
 /**
- * `keys` maps the id of each key to what still needs it. Throws if the server is unavailable or rejects a request.
+ * The result's `keys` maps each key id to the runs and schedules that still need the key. Throws if the server is
+ * unavailable or rejects a request.
  */
 export async function readPayloadKeyUsage(endpoint: Endpoint) {
   const { namespace } = endpoint;

@@ -38,8 +38,8 @@ export type DevServer = ReturnType<typeof superviseServer>;
 interface RunningServer {
   readonly record: DevServerRecord;
   /**
-   * Resolves when the process exits, with true if it was stopped by a signal. For a server that an earlier process of
-   * the gateway started, there's no way to know that, so this resolves to false right away.
+   * Resolves when the process exits, with true if a signal stopped it. If an earlier process of the gateway started the
+   * server, we can't know that, so this resolves to false right away.
    */
   readonly wasStopped: Promise<boolean>;
 }

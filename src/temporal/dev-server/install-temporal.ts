@@ -1,7 +1,6 @@
 /**
- * Installs the Temporal CLI, either from the official download or with `go install`. Both functions put `temporal` into
- * an empty folder and return its version. If one of them throws, the caller tries the other. If the server rejects the
- * download, we don't try that again.
+ * Installs the Temporal CLI, either from the official download or with `go install`. Each function puts `temporal` into
+ * an empty folder and returns its version. If the download fails, the caller tries `go install` next.
  */
 import { execFile, spawn } from 'node:child_process';
 import { createWriteStream } from 'node:fs';
@@ -103,7 +102,7 @@ async function runGo(args: readonly string[], variables: Record<string, string>,
 function killGroup(pid: number | undefined): void {
   if (pid === undefined) return;
   try {
-    // The caller deletes the folder of these processes anyway, so it's fine to use SIGKILL.
+    // It's fine to use SIGKILL, because the caller deletes the folder that these processes write to anyway.
     process.kill(-pid, 'SIGKILL');
   } catch {
     // This fails if all processes of the group have already exited.

@@ -77,7 +77,7 @@ export function startDispatcher(options: DispatcherOptions) {
   let reachable: boolean | null = null;
   /** The dependency whose outage has been logged, or null if there's no outage. */
   let outage: Dependency | null = null;
-  /** When the oldest row was created, converted to the clock of `performance.now()` in this process. */
+  /** When the oldest row was created, on this process's `performance.now()` clock. */
   let oldestCreatedAt: number | null = null;
   let listening: { stop(): Promise<void> } | null = null;
   const loop = createBackgroundLoop({

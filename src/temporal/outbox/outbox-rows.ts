@@ -39,7 +39,7 @@ const maxLoggedIds = 20;
 
 /**
  * Claims due rows for 30 seconds, oldest first. If a workflow id has several rows, we only claim the oldest one, so
- * that they stay in order. Rows that another process is just claiming are skipped.
+ * that they stay in order. We skip rows that another process is claiming at the same time.
  */
 export async function claimRows(database: Database): Promise<OutboxRow[]> {
   const rows = await database.query<StoredRow>(
