@@ -32,7 +32,7 @@ export function createContentRules(options: ChangeProjectOptions & { readonly cl
       const [row] = await database.query<{ rules: unknown }>('select rules from projects where id = $1::uuid', [projectId]);
       return parseStoredRules(row?.rules ?? []);
     },
-    /** Replaces all rules. Throws a `bad_request` that lists all mistakes. */
+    /** Replaces all rules. If any of them are invalid, throws a `bad_request` that lists all problems. */
     async put(projectId: string, input: unknown): Promise<readonly ContentRule[]> {
       const rules = parseRulesInput(input);
       return update(projectId, () => ({ rules, result: rules }));

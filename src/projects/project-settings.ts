@@ -92,7 +92,7 @@ const storedSettings = z.object({
   time_zone: z.string().default('UTC'),
 });
 
-/** Throws a `bad_request` that lists all mistakes. */
+/** If the change is invalid, throws a `bad_request` that lists all problems. */
 export function parseProjectChange(slug: string, input: unknown) {
   const isSlug = /^[a-z0-9][a-z0-9-]{0,62}$/.test(slug);
   const slugIssues = isSlug

@@ -149,7 +149,7 @@ interface ProjectRow {
  */
 const projectColumns = `id, slug, name, settings || jsonb_build_object('required_tags', required_tags) as settings, rules, ${applicationsSubquery} as applications, created_at as "createdAt", updated_at as "updatedAt"`;
 
-/** Inserts a project whose name is its slug. Returns false if the slug is taken. */
+/** Inserts a project and uses the slug as its name. Returns false if the slug is taken. */
 async function insertProject(tx: Queries, slug: string, now: number): Promise<boolean> {
   const rows = await tx.query(
     `insert into projects (id, slug, name, settings, created_at, updated_at)

@@ -25,7 +25,7 @@ export interface ModelRow {
   readonly owned_by: string;
 }
 
-/** Lists models, tiers and `auto`, in this order. Leaves out what the key couldn't use on any route. */
+/** Lists models, tiers and `auto`, in this order. Leaves out those that the key can't use on any route. */
 export function listModels(request: ModelsRequest): ModelRow[] {
   const { catalog, caller, startedAt } = request;
   const created = Math.floor(startedAt / 1_000);

@@ -112,7 +112,10 @@ function isServing({ catalog, project, route }: MediaPlanRequest, name: string):
   return (catalog.served.get(name)?.includes(route) ?? false) && (project.providers?.includes(name) ?? true);
 }
 
-/** The providers of a route that the project may use. `serving` includes those that lack required tags. */
+/**
+ * The providers that the project may use for a route. Unlike `providers`, `serving` includes providers that lack
+ * required tags.
+ */
 interface MediaProviders {
   readonly serving: ReadonlySet<string>;
   readonly providers: ReadonlySet<string>;

@@ -75,7 +75,9 @@ export function createPlanner({ catalog, breakers, catalogFill, loads }: Planner
    */
   const lastCanaryPlans = new WeakMap<Caller, LastPlan>();
 
-  /** Expands providers with a pool into one candidate per member. Returns the same array if there are none. */
+  /**
+   * Expands each provider that has a pool into one candidate per member. Returns the same array if no provider has one.
+   */
   const expandPools = (candidates: readonly Candidate[], affinity: () => Affinity): readonly Candidate[] => {
     const { pools } = catalog;
     if (pools.size === 0 || !candidates.some(({ provider }) => pools.has(provider))) return candidates;

@@ -80,7 +80,7 @@ export interface MemberLoads {
 /** What a process remembers about its pools. A reload of the configuration doesn't reset it. */
 export interface PoolState {
   readonly loads: MemberLoads;
-  /** Maps the id of a stored response (`/v1/responses`) to the key of the member that has it. */
+  /** Maps the id of a stored response (`/v1/responses`) to the key of the pool member that stores it. */
   readonly responses: LRUCache<string, string>;
 }
 
@@ -112,8 +112,8 @@ export function createMemberLoads(): MemberLoads {
 export interface Affinity {
   readonly hash: number;
   /**
-   * The key of the pool member that has the state to which the call refers, e.g. a stored response. Null if there's no
-   * such state or we don't know where it is.
+   * If the call refers to stored state, e.g. an earlier response, the key of the pool member that has it. Null if
+   * there's no such state or we don't know where it is.
    */
   readonly member: string | null;
 }

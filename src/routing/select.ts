@@ -68,7 +68,7 @@ export function selectModels(request: SelectRequest, requested: string, isAuto: 
     isDeniedByKey ||= open.length === 0;
     if (open.length === maxFill) break;
   }
-  // If we've found substitutes, we don't report those that lack tags.
+  // Only report the substitutes that lack tags if we haven't found any usable ones.
   return { open, skipped: open.length > 0 ? skipped : [...skipped, ...untagged], isDeniedByKey, isUnknown, isFilled: true };
 }
 

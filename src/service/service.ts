@@ -179,7 +179,7 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
   return { app, watching: schema?.wait(host.stopping) ?? Promise.resolve() };
 }
 
-/** Settings that a file can contain, but that are only read when the process starts. */
+/** Settings that can come from a file, but are only read when the process starts. */
 const startSettings: readonly { readonly name: string; readonly read: (config: Config) => string | null }[] = [
   { name: 'DATABASE_URL', read: ({ server }) => server.databaseUrl },
   { name: 'TEMPORAL_API_KEY', read: ({ temporal }) => temporal.apiKey },

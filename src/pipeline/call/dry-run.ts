@@ -96,7 +96,7 @@ export interface DryRun {
   readonly skipped: readonly PlanEntry[];
   readonly bounds: UsageBounds;
   readonly ceilings: readonly DryRunCeiling[];
-  /** Says if the call would be looked up in the response cache, and if not, why. */
+  /** Says whether the response cache would be searched for the call, or why it wouldn't. */
   readonly cache: 'searched' | 'disabled' | 'route_not_cached';
   /** The error if the call would be refused before it reaches a vendor, or null if it would be sent. */
   readonly refusal: GatewayError | null;

@@ -22,7 +22,7 @@ type CheckedCall = Pick<Call, 'id' | 'projectSlug' | 'caller'> & { readonly rout
 /** The maximum number of bytes that we buffer. Plain responses have the same limit. */
 const maxBufferedBytes = 64 * 1024 * 1024;
 
-/** Reported once for each check that had matches. */
+/** A check of a call that matched at least one rule. Each such check is reported once. */
 export interface RuleHit {
   readonly projectId: string;
   readonly callId: string;

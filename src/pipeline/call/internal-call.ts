@@ -79,7 +79,8 @@ export interface InternalRun<Response> {
 
 /** Handles an internal call within its deadline. Throws the same errors as `handleCall`. */
 export async function runInternalCall<Response>({ handleCall, call, project, clock, signal }: InternalRun<Response>): Promise<Response> {
-  // We handle the signal like a caller who disconnects. That only cancels streaming calls, so treat this call as one.
+  // The call is cancelled through `clientDisconnected`, which only affects streaming calls. So if there's a signal,
+  // treat this call as a streaming one.
   const cancellation = startCancellation({ stream: signal !== undefined, deadlineAt: call.deadlineAt, clock });
   signal?.addEventListener('abort', cancellation.clientDisconnected, { once: true });
   try {

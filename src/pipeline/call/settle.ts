@@ -40,7 +40,7 @@ export interface WinningAttempt {
   /** The vendor's own id for the request, or null if it didn't send one. */
   readonly requestId: string | null;
   readonly firstByteMs: number;
-  /** The time until the first content. Null as long as there is no content. */
+  /** The time until the first content, or null if none has arrived yet. */
   contentMs: number | null;
 }
 

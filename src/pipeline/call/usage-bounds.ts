@@ -199,8 +199,8 @@ function surchargedTiers(call: Call, { tierMillionths }: Price): string {
 }
 
 /**
- * Checks whether the vendor reads input that the body only refers to, such as an earlier response or one of its
- * items, a stored prompt, a file, or media at a URL.
+ * Returns true if the vendor reads input that isn't in the body itself, e.g. an earlier response or one of its items, a
+ * stored prompt, a file, or media at a URL.
  */
 function hasInputElsewhere({ route, body, spans: { members } }: Call): boolean {
   const isNamed = (key: string): boolean => members.has(key) && members.get(key)?.kind !== 'null';

@@ -33,7 +33,7 @@ interface EmbedRequest {
   readonly caller: Caller;
   readonly project: MemoryProject;
   readonly texts: readonly string[];
-  /** Some models need to know if a text is a search query, or a passage that is searched. */
+  /** Some models need to know if a text is a search query or one of the passages to search. */
   readonly purpose: 'query' | 'passage';
   /** Set if this embedding call belongs to a call that has already been counted against the key's `calls` ceiling. */
   readonly isExemptFromCallCeiling?: true;

@@ -38,8 +38,8 @@ export type PlaygroundEvent =
   | { readonly kind: 'tool_calls'; readonly calls: readonly PlaygroundToolCall[] };
 
 /**
- * Yields the response as it arrives. Throws a GatewayError. A call that reached a vendor has been recorded by the time
- * the generator ends.
+ * Yields the response as it arrives. Throws a GatewayError. By the time the generator ends, the call has been recorded
+ * if it reached a vendor.
  */
 export type RunInPlayground = (request: PlaygroundRequest) => AsyncGenerator<PlaygroundEvent, void>;
 

@@ -26,7 +26,7 @@ export interface VideoStart {
   readonly model: string;
 }
 
-/** Throws a GatewayError. If the call reached its vendor, it has been recorded by then. */
+/** Throws a GatewayError. If the call reached its vendor, it has already been recorded when this throws. */
 export type StartVideo = (
   call: MediaCall,
   project: ProjectContext,

@@ -26,8 +26,7 @@ export function createSchedules({ writeOnlyClient, filterAttributes }: ScheduleC
   const countAttributes = (): number => describeDailyCleanup(filterAttributes).action.typedSearchAttributes.length;
   let isLogged = false;
   /**
-   * The number of search attributes in the last successful update of the schedule. Infinite if no update has succeeded
-   * yet.
+   * How many search attributes the schedule had in its last successful update. Infinite if no update has succeeded yet.
    */
   let attributeCount = Number.POSITIVE_INFINITY;
   return {

@@ -58,7 +58,7 @@ function isNoise(message: string, metadata: LogMetadata | undefined): boolean {
   );
 }
 
-/** Returns the ids and names, and the error. We don't know whether any other field is safe to log. */
+/** Only keeps the ids, the names and the error, because we don't know whether any other field is safe to log. */
 function pickFields(metadata: LogMetadata | undefined): LogFields {
   const fields: { -readonly [Name in keyof LogFields]: unknown } = {};
   for (const name of ['sdkComponent', 'workflowId', 'workflowType', 'activityType', 'attempt', 'runId', 'taskQueue'] as const) {
