@@ -59,7 +59,7 @@ const neverCalled = () => Promise.reject(new Error('expected only runs of older 
 /** @param {object} _fields @param {string} message */
 const say = (_fields, message) => console.error(message);
 const logger = { debug: silent, info: silent, warn: say, error: say };
-/** When the conversations become idle, in milliseconds since 1970. */
+/** The time at which the conversations become idle, in milliseconds since 1970. */
 let idleAt = Number.POSITIVE_INFINITY;
 const name = `gateway_benchmark_${randomUUID().replaceAll('-', '')}`;
 const admin = openServerDatabase({ connectionString: adminUrl });
@@ -103,7 +103,7 @@ try {
       ...createConversationActivities({ idleMs: () => idleMs, closeIdle: createCloseIdle({ database }), closeConversation: neverCalled }),
       lookAtLearning: async () => ({ kind: 'idle' }),
       embedPassages: async () => ({ kind: 'done', passages: 0 }),
-      // Pretend that each batch of the other project has a single group, and that learning it takes no time.
+      // Pretend that each batch of the other project has a single group, which is learned instantly.
       openBatch: async () => ({ groups: [{ position: 0, waitMs: 0, attempts: 0 }], total: 1 }),
       learnGroup: async () => ({ kind: 'settled', outcome: 'learned', code: null, written: 1 }),
       consolidateGroup: async () => ({ kind: 'settled', outcome: 'done', code: null, written: 1 }),

@@ -47,8 +47,8 @@ const embedderLimitMs = 60_000;
 
 const folder = await mkdtemp(join(tmpdir(), 'gateway-recall-'));
 try {
-  // Prepare in a first run. The second one starts the service again, because we also want to know how long the first
-  // requests take.
+  // Prepare everything in a first run, and then restart the service. That way, we also see how long the first requests
+  // take after a start.
   const prepared = await withGateway(prepare);
   if (values.cold) await evictFiles();
   await withGateway((programs) => measure(programs, prepared));

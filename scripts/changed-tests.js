@@ -17,7 +17,7 @@ import { readDurations } from './test-durations.js';
  * time.
  */
 const maxSeconds = 80;
-/** Assumed for tests without a recorded duration. */
+/** We assume this duration for tests that don't have a recorded one. */
 const defaultSeconds = 0.5;
 const sourceRoots = ['src', 'workflows', 'activities', 'scripts', 'test'];
 
@@ -125,8 +125,8 @@ function importsOf(path, text) {
 }
 
 /**
- * Returns the modules that mention a file that can't be imported (e.g. SQL, YAML or documentation) or its folder.
- * Deleted modules don't matter, because whoever imported them has changed too.
+ * Finds the modules whose text mentions a file that can't be imported (e.g. SQL, YAML or documentation) or its folder.
+ * Returns nothing for a deleted module, because the modules that imported it have changed as well.
  * @param {string} path
  * @param {ReadonlyMap<string, string>} files
  */

@@ -76,7 +76,7 @@ function describeMember(name, schema) {
     kind: Object.entries(kinds).find(([, applies]) => applies)?.[0],
     ...(type === 'integer' && { integer: true }),
     ...(minimum !== undefined && { minimum }),
-    // Schemas of whole numbers have this maximum by default.
+    // Every integer schema gets this maximum by default, so it isn't worth listing.
     ...(maximum !== undefined && maximum !== Number.MAX_SAFE_INTEGER && { maximum }),
     ...(isNullable && { nullable: true }),
     ...((values ?? items?.enum) && { values: values ?? items.enum }),

@@ -68,8 +68,8 @@ export function matches(wanted, installed, { dev, platform, arch }) {
 }
 
 /**
- * Evaluates an `os` or `cpu` field of a package as npm does. It lists either what's allowed or, with a `!` in front,
- * what isn't.
+ * Checks a package's `os` or `cpu` field the way npm does. The field either lists the allowed names or, with a leading
+ * `!`, the forbidden ones.
  * @param {string[] | undefined} names
  * @param {string} name
  */

@@ -16,10 +16,7 @@
  * @property {() => void} close
  */
 
-/**
- * How many of the measurements at the start are ignored, as a fraction. During this time, caches are filling up and
- * code is being compiled.
- */
+/** We ignore this fraction of the measurements at the start, while caches are filling up and code is being compiled. */
 const warmUpPart = 0.25;
 
 /**
@@ -78,8 +75,8 @@ export function growthOf(measures, what) {
 }
 
 /**
- * If a call leaks, we lose more than a kilobyte each time, even without its text. If the service is idle, its memory
- * varies by up to 100 KiB (measured).
+ * A leaked call costs more than a kilobyte, even without its text. The memory of an idle service varies by up to 100
+ * KiB (measured). Both thresholds leave some room.
  * @param {{ bytes: number, calls: number }} growth
  */
 export function isLeak({ bytes, calls }) {

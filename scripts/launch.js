@@ -45,7 +45,7 @@ export function endWithError(error) {
 }
 
 /**
- * Runs `src/main.ts` with `args`. For the program, it looks as if it had been started directly.
+ * Runs `src/main.ts` with `args`, as if the user had started it directly.
  * @param {string[]} args
  */
 export async function runMain(args) {

@@ -43,8 +43,8 @@ function readCorpus() {
 }
 
 /**
- * Creates the agent's session as a function. Call it without an answer to get the next request, and with the vendor's
- * answer to append it to the history.
+ * Creates a function that plays the agent. Called without an answer, it returns the next request. Called with the
+ * vendor's answer, it appends that to the history.
  * @param {Session} session
  * @param {string} model
  * @param {(bytes: number) => void} addNew called with the size of each text that no earlier request or answer contained

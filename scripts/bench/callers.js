@@ -130,7 +130,7 @@ async function call(work) {
   if (work.perSecond !== undefined) {
     const everyMs = 1_000 / work.perSecond;
     const timer = setInterval(() => {
-      // If all connections are busy, this call has to wait for one of the next ticks.
+      // If all connections are busy, skip this tick. A later tick will make the call.
       if (goesOn()) return free.shift()?.();
       clearInterval(timer);
       const rest = setInterval(() => {

@@ -72,7 +72,7 @@ function createBench({ folder, measured, processes, postgres, vendor, callers, v
     vendorPort,
     nextNumber,
     /**
-     * The vendor as a target of its own, so that we can measure its latency without a gateway.
+     * Lets us measure the vendor's latency without a gateway in between.
      * @type {RunningTarget}
      */
     direct: { label: 'vendor', pid: vendor.pid, port: vendorPort, keys: null, database: null },
@@ -118,8 +118,8 @@ function createBench({ folder, measured, processes, postgres, vendor, callers, v
      */
     measure: (target, scenario, calls, options) => measureRound({ target, scenario, calls, callers, vendor, nextNumber, ...options }),
     /**
-     * Runs rounds for some time without using their results, so that the process is warm when we start to measure. Only
-     * the last one waits until the process is idle. Otherwise V8 would see half as many calls in the same time.
+     * Warms up the process by running rounds whose results we ignore. We only wait for the target to become idle after
+     * the last one. If we waited after each of them, V8 would see half as many calls in the same time.
      * @param {import('./measure.js').Target} target
      * @param {import('./scenarios.js').Scenario} scenario
      * @param {{ calls: number, seconds: number }} options `calls` is the number of calls per round

@@ -1,7 +1,8 @@
 /**
- * The benchmark's floor, i.e. what a gateway that is built from the same parts (Express, undici) costs if it does
- * nothing else. It's a separate program that forwards the path, the body and some of the headers, and returns the
- * response unchanged. Its argument is the vendor's address, and it prints its own.
+ * The benchmark's floor. It shows how much CPU time a gateway would need that is built from the same parts (Express,
+ * undici) but only forwards requests. This separate program forwards the path, the body and some of the headers, and
+ * returns the response unchanged. Pass the vendor's address as the argument. The program prints the address on which it
+ * listens.
  */
 import { createServer, IncomingMessage, ServerResponse } from 'node:http';
 import process from 'node:process';

@@ -84,7 +84,7 @@ export async function startGateway({
     // Older checkouts don't know GATEWAY_API_PROCESSES.
     GATEWAY_WORKERS: String(workers),
     LOG_LEVEL: process.env['LOG_LEVEL'] ?? 'info',
-    // Use the same cache as `npm start`.
+    // Share the compile cache with `npm start`.
     NODE_COMPILE_CACHE: join(checkout, 'node_modules', '.cache', 'model-gateway', 'compiled'),
     ...more,
   };

@@ -11,7 +11,7 @@ import { requestOf } from './scenarios.js';
  * `windowMs`.
  */
 const [windowMs, usualIdleMs, idleWindows] = [200, 8, 6];
-/** After a warm-up, the calls of a whole minute may still have to be stored. */
+/** These limits are generous, because after a warm-up the gateway may still have to store a whole minute of calls. */
 const [storeLimitMs, idleLimitMs] = [300_000, 300_000];
 
 /**
@@ -108,8 +108,8 @@ async function untilStored({ label, database }, count) {
 }
 
 /**
- * Waits until the target is idle. To be sure of that, we have to watch it for a while after its last work. This time
- * shouldn't count, so the result is the CPU time of its threads at the end of the last window in which it was busy.
+ * Waits until the target is idle. We can only tell after watching it do nothing for a while. That time shouldn't count,
+ * so we return the CPU time of its threads as of the last window in which it was busy.
  * @param {Pick<Target, 'label' | 'pid'>} target
  * @param {number} idleMs
  */

@@ -9,7 +9,7 @@ import { requestOf } from './scenarios.js';
 import { openChunkMs } from './texts.js';
 
 const samples = 12;
-/** How many file descriptors a process needs besides those of its streams. */
+/** The number of file descriptors that a process needs in addition to those of its streams. */
 const otherFiles = 200;
 
 /**

@@ -30,8 +30,8 @@ export function treeOf(pid) {
 }
 
 /**
- * Returns the CPU time so far by name of the thread. The main thread of each process is called `main`. Threads that
- * have already exited aren't included.
+ * Returns how much CPU time the threads have used so far, grouped by thread name. The main thread of each process is
+ * called `main`. Threads that have already exited aren't included.
  * @param {number} pid the root of the process tree
  * @returns {Map<string, number>} milliseconds
  */

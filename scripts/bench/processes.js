@@ -13,7 +13,7 @@ import { fileURLToPath } from 'node:url';
 
 const startLimitMs = 120_000;
 const stopLimitMs = 20_000;
-/** Enough for 10,000 streams and more. Each of them needs two connections in the gateway. */
+/** This is enough for more than 10,000 streams, each of which needs two connections in the gateway. */
 const openFiles = 40_000;
 
 /** @typedef {{ pid: number, port: number, log: () => string, stop: () => Promise<void> }} Program */
@@ -93,8 +93,8 @@ export function createProcesses(folder) {
       throw new Error(`${name} did not start:\n${log().slice(-3_000)}`);
     },
     /**
-     * Starts a program in this folder that exchanges messages with us. On some systems, Linux shares the cores between
-     * sessions first, and priorities only count within a session. So each program is in a session of its own.
+     * Starts a program in this folder that exchanges messages with us. Some Linux systems divide the CPU time among
+     * sessions first, and priorities only count within a session. So we give each program its own session.
      * @param {string} name
      * @param {string[]} [args]
      */
@@ -110,8 +110,8 @@ export function createProcesses(folder) {
       return {
         pid: child.pid ?? 0,
         /**
-         * Sends a message to the program and returns the answer. Without a message, waits for the next thing that the
-         * program sends.
+         * Sends a message to the program and returns its answer. If you pass no message, this only waits for the next
+         * one from the program.
          * @param {object} [message]
          */
         async ask(message) {

@@ -17,8 +17,8 @@ import { callsOf, scenarios } from './scenarios.js';
 const samplingMicros = 500;
 const samplingBytes = 16_384;
 /**
- * A target that uses less CPU time than this in 200 ms counts as idle. The profiler itself takes some, so the limit is
- * higher than usual.
+ * A target that uses less CPU time than this in 200 ms counts as idle. The limit is higher than in other measurements,
+ * because the profiler uses some CPU time too.
  */
 const idleMs = 60;
 
@@ -134,8 +134,8 @@ async function profileAllocations({ inspector, measure, title, calls, functions,
 }
 
 /**
- * Prints a table of the samples. `total` scales them, and for a CPU profile it's the CPU time of the thread. Don't use
- * the sum of the times between samples instead, because on a busy machine they include waiting for a core.
+ * Prints a table of the samples, scaled so that they add up to `total`. For a CPU profile, pass the thread's CPU time.
+ * Don't add up the times between samples instead, because on a busy machine they include time spent waiting for a core.
  * @param {string} heading
  * @param {Map<string, Times>} times
  * @param {number} total

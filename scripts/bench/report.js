@@ -109,15 +109,15 @@ export function summarizeStarts(scenario, starts) {
 }
 
 /**
- * Returns a 95 % confidence interval for the median, or null if there are too few values. It consists of two of the
- * values, so it makes no assumption about their distribution, but it does assume that they are independent.
+ * Returns a 95 % confidence interval for the median, or null if there are too few values. Both ends of the interval are
+ * measured values. That works for any distribution, as long as the values are independent.
  * @param {readonly number[]} values
  * @returns {[number, number] | null}
  */
 export function medianInterval(values) {
   const ordered = Float64Array.from(values).sort();
-  // The number of values below the median has a binomial distribution. At each end, we leave out values as long as the
-  // probability that the median is among them stays at or below 2.5 %.
+  // The number of values below the median has a binomial distribution. At each end, we drop as many values as we can
+  // while the probability of dropping the median stays at or below 2.5 %.
   let probability = 0.5 ** ordered.length;
   let [omitted, sum] = [0, probability];
   while (omitted < ordered.length && sum <= 0.025) {

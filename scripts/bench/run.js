@@ -11,7 +11,7 @@ import { parseOther, startRivals, suitsRivals } from './rivals.js';
 import { agentScenarios, callsOf, scenarios } from './scenarios.js';
 import { measureProcesses } from './two-processes.js';
 
-/** Scenarios that aren't in scenarios.js because they have their own code. */
+/** These scenarios have their own code, so they aren't listed in scenarios.js. */
 const otherScenarios = ['processes', 'open-streams'];
 
 /** @typedef {ReturnType<typeof parseOptions>} Options */

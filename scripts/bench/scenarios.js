@@ -30,8 +30,8 @@ const large = {
 const hundredTexts = Array.from({ length: 100 }, (_, index) => `${index}: a short text of which a vector is made`);
 
 /**
- * Runs four agents at the same time. A session starts with requests of this many kilobytes, and they grow by about 4 kB
- * with each turn.
+ * Runs four agents at the same time. The first request of a session has this many kilobytes, and each turn adds about 4
+ * kB.
  */
 const agents = (
   /** @type {number} */ kilobytes,
@@ -140,7 +140,7 @@ export function callsOf({ calls = 10_000 }) {
 const paths = { chat: '/v1/chat/completions', messages: '/v1/messages', embeddings: '/v1/embeddings' };
 
 /**
- * Builds the request of a scenario. `key` is null if it's sent to the floor or the vendor, because they don't need one.
+ * Builds the request of a scenario. The floor and the vendor don't need a key, so `key` is null for them.
  * @param {Scenario} scenario
  * @param {string | null} key
  */

@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline/promises';
 import { parseArgs } from 'node:util';
 
 /**
- * This is right for English texts. In other languages, a text of the same length can have up to four times as many
+ * This is about right for English. In other languages, the same number of characters can be up to four times as many
  * tokens.
  */
 const charactersPerToken = 4;

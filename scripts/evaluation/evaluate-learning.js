@@ -46,8 +46,8 @@ const options = readOptions(
   usage,
 );
 /**
- * Assumptions for the cost estimate. This is the length of the consolidation prompt without any memories, and the
- * number of output tokens in both responses together.
+ * We assume these numbers when we estimate the cost: the length of a consolidation prompt without any memories, and how
+ * many output tokens the two responses have together.
  */
 const consolidationCharacters = 3_000;
 const outputTokens = 400;

@@ -53,12 +53,13 @@ const options = readOptions(
   usage,
 );
 /**
- * Assumptions for the cost of a learning batch, which extracts statements and then consolidates them with existing
- * memories.
+ * We assume these numbers when we estimate the cost of a learning batch, which extracts statements and then
+ * consolidates them with existing memories.
  */
 const perBatch = { bytes: 60_000, consolidationCharacters: 40_000, outputTokens: 8_000 };
 /**
- * Assumptions for the cost of a question: how much text recall inserts into the prompt, and how long the responses are.
+ * We assume these numbers when we estimate the cost of a question: how much text recall inserts into the prompt, and
+ * how long the responses are.
  */
 const perQuestion = { recallCharacters: 4_500, answerTokens: 60, verdictTokens: 20 };
 

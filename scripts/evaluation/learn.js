@@ -15,15 +15,11 @@ import { createProject, recordConversation } from './record.js';
 /** @typedef {import('../../src/memory/learning/extraction.ts').StructuredPrompt & { job: import('../../src/memory/learning/learn-group.ts').MemoryJob }} ModelPrompt */
 /** @typedef {(prompt: ModelPrompt, conversation: import('./learning-set.js').LearningConversation) => Promise<string>} AskModel */
 /**
- * Returns everything in the prompts that affects the result. Earlier results can only be reused if it's the same.
  * @typedef {{ items: LearnedItem[], refusals: string[] }} Learned the memories at the end, and the
  * reason for each refused statement
  */
 
-/**
- * Returns everything in the prompts that can change the result. Earlier results can only be reused if it's still the
- * same.
- */
+/** Identifies the version of our prompts. Earlier results can only be reused if it hasn't changed. */
 export function promptVersion() {
   const { system, schema } = buildExtractionPrompt([], null);
   return JSON.stringify([system, schema, buildConsolidationPrompt({ subject: null, added: [], known: [], facts: [] })]);

@@ -23,7 +23,7 @@ const message = z
   .or(z.strictObject({ assistant: z.string() }))
   .or(z.strictObject({ tool: z.string() }));
 
-/** A statement of the scripted model. `refused` is the reason for which it should be refused. */
+/** A statement that the scripted model returns. If we expect the service to refuse it, `refused` is the reason. */
 const scripted = z.strictObject({
   text: z.string(),
   evidence: z.string(),

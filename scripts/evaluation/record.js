@@ -29,8 +29,8 @@ export async function createProject(tx, slug) {
 }
 
 /**
- * Stores one call per day. It has the whole history up to then as its request, and the assistant's last message of the
- * day as its response.
+ * Stores one call per day. Its request contains the whole history up to then, and its response is the assistant's last
+ * message of that day.
  * @param {Queries} tx
  * @param {{ projectId: string, subject: string, source?: string, messages: readonly Message[] }} conversation each
  * open conversation of a subject needs its own source, because otherwise they'd be treated as one

@@ -56,9 +56,9 @@ export async function openReplay(path) {
     /** Returns how many consolidations were left out, because there was no response to them. */
     leftOut: () => consolidations,
     /**
-     * Replays a model's responses for a case. The prompt of a consolidation contains what has been learned before, so
-     * if we now refuse other statements than in the recorded run, there's no response for it. We leave it out in this
-     * case and only judge the extraction.
+     * Replays a model's responses for a case. A consolidation prompt contains the statements that were learned before.
+     * If we now refuse different statements than in the recorded run, the prompt changes and we have no response for
+     * it. We then skip the consolidation and only judge the extraction.
      * @param {string} caseId @returns {AskModel}
      */
     replayFor: (caseId) => async (prompt, conversation) => {

@@ -1,7 +1,7 @@
 /**
- * A vendor that works until we turn on a fault. It forwards requests to the scripted vendor, and during a fault it asks
- * for a model that fails. Each provider has its own path (`<url>/<provider>/v1`), so a fault only affects this
- * provider.
+ * A vendor that works until we turn on a fault. It forwards requests to the scripted vendor, and during a fault it
+ * replaces their model with one that fails. Each provider has its own path (`<url>/<provider>/v1`), so we can break one
+ * provider at a time.
  */
 import { once } from 'node:events';
 import { createServer, request as httpRequest } from 'node:http';

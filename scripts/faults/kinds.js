@@ -1,6 +1,6 @@
 /**
- * Defines the faults, each with how it begins and ends, what callers may notice, and which signs should tell an
- * operator.
+ * Defines the faults. Each of them says how to start and stop it, what callers may notice, and which signs an operator
+ * should see.
  */
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
@@ -37,7 +37,7 @@ const noticeMs = 3_000;
 
 const none = (/** @type {Call[]} */ failed) => failed.length === 0;
 /**
- * Returns true if only calls failed that were in flight when the fault began, or started shortly after.
+ * Returns true if every failed call was in flight when the fault began, or started shortly after.
  * @param {Call[]} failed
  * @param {number} beganAt
  */

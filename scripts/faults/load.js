@@ -1,6 +1,6 @@
 /**
- * Generates a steady load. Several loops make one call after another, half of them streamed. Another loop tells the
- * gateway facts that memory should learn.
+ * Generates a steady load. Several loops make one call after another, half of them streamed. Another loop sends facts
+ * that memory is supposed to learn.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 

@@ -67,7 +67,8 @@ export async function runFaults(args) {
 }
 
 /**
- * Groups faults that can be caused at the same time. That's only possible for the faults of different vendors.
+ * Groups the faults that we can cause at the same time. Only vendor faults can be combined, because each of them
+ * affects a different provider.
  * @param {string[]} names
  */
 function groupKinds(names) {
@@ -135,8 +136,8 @@ async function measure(name, { stack, database, scale, streamSeconds }) {
 }
 
 /**
- * Waits until all answered calls are stored and all facts are learned. If it takes too long, returns what is missing.
- * Also returns what is stored more than once.
+ * Waits until all answered calls are stored and all facts are learned. Returns those that are still missing when the
+ * time is up, and everything that was stored twice.
  * @param {pg.Pool} database
  * @param {string} name
  * @param {string[]} answered
