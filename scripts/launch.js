@@ -118,8 +118,8 @@ function end({ code, signal }) {
 }
 
 /**
- * Creates the child's environment, which is ours with two differences. It has the compile cache, and PATH starts with
- * the child's Node, so that processes of the child find the same one.
+ * Creates the child's environment. It's a copy of ours, with the compile cache and with the child's Node first in PATH,
+ * so that programs that the child starts find the same Node.
  * @param {NodeJS.ProcessEnv} environment
  * @param {string} node
  * @param {number} pid

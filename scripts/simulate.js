@@ -1,5 +1,5 @@
 /**
- * Runs a simulation in one process, with one seed after another, and prints how many there were
+ * Runs a simulation with one seed after another in a single process, and prints how many seeds it got through
  * (docs/testing.md#simulation).
  *
  *   npm run simulate -- ceilings|journal [--seeds 200000] [--from 1] [--minutes 15]

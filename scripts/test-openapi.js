@@ -60,7 +60,7 @@ try {
   await rm(folder, { recursive: true, force: true });
 }
 
-/** Returns our default options, but not those that are on the command line. */
+/** Returns our default options, except for those that are set on the command line. */
 function defaults() {
   const isGiven = (/** @type {string} */ name) => given.some((word) => word === name || word.startsWith(`${name}=`));
   return Object.entries({ '--max-examples': '25', '--seed': '1' }).flatMap(([name, value]) => (isGiven(name) ? [] : [name, value]));

@@ -12,8 +12,8 @@ import { readDurations } from './test-durations.js';
 const { default: Sequencer } = createRequire(import.meta.url)('@jest/test-sequencer');
 
 /**
- * What we assume for a file that has no recorded duration. Usually it's fast, but it may also be a new file that is
- * slow. So it starts before all files that we know to be fast.
+ * We assume this duration for files that don't have a recorded one. Most of them are fast, but a new file may be slow,
+ * so they start before the files that we know to be fast.
  */
 const unknownSeconds = 10;
 

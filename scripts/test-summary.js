@@ -4,7 +4,7 @@
  */
 
 /**
- * The result of a test file. If the file couldn't be loaded, there's no test that could fail, so `broken` is 1.
+ * The result of a test file. If jest couldn't load the file, no test has run, so `broken` is 1 to make the run fail.
  * `cpuSeconds` includes the processes that the file has started.
  * @typedef {{ path: string, seconds: number, cpuSeconds: number, passed: number, failed: number, broken: number, skippedNames: string[] }} FileResult
  */

@@ -37,7 +37,7 @@ const directory = createTestDirectory((reason) => {
 });
 try {
   const { files, exitCode: jestExitCode } = await runJest();
-  // With a name pattern, all other tests are reported as skipped, and that's how it should be.
+  // With a name pattern, jest reports all other tests as skipped, which is fine.
   const hasNamePattern = jestArgs.some((argument) => argument === '-t' || argument.startsWith('--testNamePattern'));
   const allowSkipped = process.env['CI'] !== 'true' || hasNamePattern;
   const { lines, exitCode } = summarizeRun({ files, exitCode: jestExitCode, allowSkipped });

@@ -158,7 +158,7 @@ function listMembers(schema, prefix) {
 }
 
 /**
- * Some mappings have arbitrary keys and objects as values. For these, returns the schema of the objects.
+ * If the schema is a mapping with arbitrary keys whose values are objects, returns the schema of these objects.
  * @param {Schema} schema
  */
 function rowOf({ additionalProperties: row }) {

@@ -1,6 +1,6 @@
 /**
- * Writes the table of the console's pages and actions, and who may use them, into docs/architecture/people.md, between
- * two markers, from the routes that the console registers.
+ * Generates the table in docs/architecture/people.md that shows who may use the pages and actions of the console. It's
+ * built from the routes that the console registers, and goes between two markers.
  *
  *   node scripts/write-console-roles.js
  */

@@ -30,8 +30,8 @@ async function createDatabase(dataDir) {
   await pglite.exec('update pg_database set datistemplate = false');
   for (const name of ['template0', 'template1']) await pglite.exec(`drop database ${name}`);
   await pglite.exec('vacuum freeze');
-  // PostgreSQL keeps old WAL segments to use them again, even though they're full of what `initdb` has written. We want
-  // to delete them, so switch to a new segment. It's all zeros, which can be compressed well.
+  // PostgreSQL recycles old WAL segments, so they're still full of what `initdb` has written. Switch to a new segment
+  // so that we can delete the old ones. The new one is all zeros, which compress well.
   await pglite.exec('select pg_switch_wal()');
   await pglite.exec('checkpoint');
   await pglite.close();

@@ -1,5 +1,6 @@
 /**
- * Writes the tables of allowed imports into CONTRIBUTING.md, between two markers, from `test/support/architecture.ts`.
+ * Generates the tables of allowed imports in CONTRIBUTING.md from `test/support/architecture.ts`. They go between two
+ * markers.
  *
  *   node scripts/write-module-table.js
  */

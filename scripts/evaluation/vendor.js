@@ -97,7 +97,7 @@ export function createClient({ url, key, adminToken: token }) {
     admin: async (method, path, body) => (await send(method, path, token, body)).body,
     readSpend,
     /**
-     * Makes a chat completion without memory, unless you pass other headers. Returns its text and how many memories
+     * Requests a chat completion. Memory is off unless you pass other headers. Returns the text and how many memories
      * recall has inserted into the prompt.
      * @param {Record<string, unknown>} body
      * @param {Record<string, string>} [headers]

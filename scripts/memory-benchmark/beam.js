@@ -1,7 +1,7 @@
 /**
  * Reads the part of BEAM whose conversations have 100,000 tokens each. There are twenty conversations between a person
- * and a model, and 400 questions, 355 of which name the messages that contain the answer (`source_chat_ids`). The only
- * thing that we tuned on this data set is how much the length of a memory counts.
+ * and a model, and 400 questions, 355 of which name the messages that contain the answer (`source_chat_ids`). We've
+ * tuned only one thing on this data set, which is how much the length of a memory counts.
  */
 
 /** Longer messages are split into several memories. */

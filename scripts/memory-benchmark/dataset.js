@@ -49,8 +49,8 @@ const beam = {
   sha256: '9e7ec29263f1a9bb0df16c370bcfe2099144f1083470a26440f64f3f864d8a01',
   conversations: 20,
   /**
-   * These conversations also exist in a shorter version, `chat_trunecated.json`. That's the version that their
-   * questions are about.
+   * These conversations also exist in a shorter version, `chat_trunecated.json`, and their questions are about that
+   * one.
    */
   cut: [5, 7, 10, 11, 12, 16, 17, 18, 19, 20],
 };

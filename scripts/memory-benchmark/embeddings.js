@@ -57,7 +57,7 @@ export async function createEmbeddings({ model, request }) {
       for (const { text, vector } of computed) known.set(keyOf(text.replaceAll('\n', ' ')), toBytes(vector));
     },
     prefix: prefixes.get(model.split('/').at(-1) ?? '') ?? '',
-    /** Serves `embed` with OpenAI's API, for mem0. */
+    /** Serves `embed` as an OpenAI-compatible API, because that's what mem0 calls. */
     async serve() {
       const server = createServer(async (incoming, response) => {
         try {

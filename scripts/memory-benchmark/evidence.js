@@ -9,7 +9,7 @@ import { toTable } from './report.js';
 /** Sizes of blocks in tokens. As in the budget of a project, a token is four bytes of text. */
 export const budgets = [500, 1_000, 2_000, 4_000];
 const bytesPerToken = 4;
-/** How many results we ask for. That's more memories than the largest block can contain. */
+/** We ask for this many results, which is more than the largest block can hold. */
 export const maxResults = 150;
 
 /**

@@ -20,7 +20,7 @@ import { formatReport, toJson } from './report.js';
 import { createVectorTable } from './vector-table.js';
 
 const progressMs = 20_000;
-/** How many results of each search we look at. */
+/** We look at this many results of each search. */
 const depth = 10;
 
 /** @param {string[]} args the command-line arguments */

@@ -1,5 +1,6 @@
 /**
- * What most applications start with: a PostgreSQL table with texts and vectors, which they search by cosine distance.
+ * What most applications would build first is a PostgreSQL table with texts and vectors that they search by cosine
+ * distance. We use such a table as the baseline.
  */
 import { toVectorParameter } from '../../src/memory/text/vectors.ts';
 

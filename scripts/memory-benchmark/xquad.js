@@ -12,7 +12,7 @@ export const languages = {
   'held-out': ['es', 'ro', 'el', 'tr', 'vi', 'hi', 'th'],
 };
 
-/** Thai has no sign at the end of a sentence, so the segmenter returns very long ones, which are split at spaces. */
+/** Thai doesn't mark the end of a sentence, so the segmenter returns very long sentences. We split those at spaces. */
 const longSentence = 300;
 const shortPart = 120;
 

@@ -13,7 +13,7 @@ import { kinds } from './kinds.js';
 /** @typedef {Omit<import('./kinds.js').Context, 'number'> & { kind: string, port: number, connections: number }} Work */
 
 const openAtOnce = 50;
-/** The pause between two bytes if the body is sent byte by byte. */
+/** The pause between two bytes when we send a body byte by byte. */
 const trickleMs = 500;
 const reconnectMs = 20;
 

@@ -43,8 +43,8 @@ import { openTrace } from './trace.js';
 /** The number of connections with which we measure the capacity, and the number of calls per round. */
 const [capacityConnections, capacityCalls] = [16, 1_000];
 /**
- * If the gateway takes less CPU time than this in 200 ms, it's idle. The second value is for traced runs, because
- * tracing takes some itself.
+ * The gateway counts as idle if it uses less CPU time than this in 200 ms. The second limit is for traced runs. It's
+ * higher because tracing uses CPU time too.
  */
 const [idleMs, tracedIdleMs] = [8, 60];
 /** How many open files the gateway needs, not counting the neighbour's streams, each of which takes two. */

@@ -31,7 +31,7 @@ async function apiReads(checkout, sample) {
     [/erasures\/\{id\}$/, sample.erasureId],
     [/batches\/\{id\}$/, sample.batchId],
     [/\/calls\/\{id\}$/, sample.callId],
-    // The seeded data has no refused call, so look for one that doesn't exist. That reads just as much.
+    // The seeded data has no refused calls, so look up an id that doesn't exist. The query reads just as much.
     [/refused-calls\/\{id\}$/, sample.callId],
   ];
   return Object.entries(paths).flatMap(([template, operations]) => {

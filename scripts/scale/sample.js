@@ -1,6 +1,6 @@
 /**
- * Prepares everything that the requests of `benchmark-scale` refer to. That's the ids of existing rows, keys of the
- * seeded projects that work, and the session of a deployment admin.
+ * Prepares everything that the requests of `benchmark-scale` refer to, i.e. ids of existing rows, working keys of the
+ * seeded projects, and the session of a deployment admin.
  */
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { request } from 'undici';

@@ -35,7 +35,7 @@ import {
 /** @typedef {import('./shape.js').Shape} Shape */
 /** @typedef {import('./seed-calls.js').RunAll} RunAll */
 
-/** One in this many phrases isn't in English. */
+/** One out of every `foreignEvery` phrases isn't in English. */
 const foreignEvery = 4;
 const passagesPerConversation = 12;
 const sliceRows = 100_000;
@@ -61,7 +61,7 @@ export async function createMaterial(shape, runAll) {
       cross join lateral (select string_agg(${wordSql('hashint8extended(n * 100 + w, 3)')}, ' ') as text from generate_series(1, 7) w) phrase
       where n % ${foreignEvery} <> 0`,
     ...insertForeignPhrases(shape),
-    // A topic has the weight 1, a smaller topic 0.8, and noise 0.6.
+    // Topics have a weight of 1, smaller topics of 0.8, and noise of 0.6.
     `insert into seed_scale.vectors
      select n, (select array_agg((weight * ${normalSql} * 2 / sqrt(${dims}))::real)
                   from generate_series(1, ${dims}) d cross join lateral (select hashint8extended(n * ${dims} + d, 4) as h offset 0) as hashed)::halfvec

@@ -19,8 +19,8 @@ export const conversationTurns = 4;
 export const callsPerConversation = bodyEvery * conversationTurns;
 export const dims = 384;
 /**
- * The local embedder's model, because we'll use the local embedder for queries. Passages are stored with the model's
- * name without the provider.
+ * The model of the local embedder, which also embeds our queries. Stored passages have the model's name without the
+ * provider.
  */
 export const embeddingModel = 'bge-small-en-v1.5';
 
@@ -39,7 +39,7 @@ export const models = [
  */
 
 /**
- * Calculates how much to create of everything. The calls cover the last six months.
+ * Calculates how much data to create. The calls cover the last six months.
  * @param {number} calls
  * @param {number} memories
  * @param {readonly string[]} projects
@@ -116,8 +116,8 @@ export const source = (scopeHash) =>
 export const subject = (hash) => `(case when (${hash} >> 50) & 1 = 0 then 'user-' || ${pick(hash, 40, subjectCount)} end)`;
 
 /**
- * Returns the subject of memory `n`. In the first project, `largeSubject` has about 5,000 memories. There has to be a
- * column `project`.
+ * Returns the subject of memory `n`. In the first project, `largeSubject` has about 5,000 memories. The SQL refers to a
+ * column `project`, which the query has to provide.
  * @param {Shape} shape
  * @param {string} hash
  * @param {string} n

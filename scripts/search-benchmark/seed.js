@@ -1,6 +1,6 @@
 /**
- * Writes the memories of the benchmark with their vectors. Then it builds the index and updates the statistics, which
- * in production is done by workflows.
+ * Writes the benchmark's memories with their vectors, and then builds the index and updates the statistics. In
+ * production, workflows take care of those.
  */
 import { randomUUID } from 'node:crypto';
 import { buildVectorIndex } from '../../src/memory/indexing/vector-indexes.ts';

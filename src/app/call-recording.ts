@@ -32,7 +32,7 @@ import { createStoreBatch } from './store-batch.ts';
 export type CallRecording = Awaited<ReturnType<typeof createCallRecording>>;
 
 /**
- * How long to collect calls before we store them in a batch. This pays off, because a batch takes about a dozen
+ * We collect calls for this long before we store them in a batch. That pays off, because a batch takes about a dozen
  * statements no matter how many calls it contains.
  */
 const serverDrainIntervalMs = 1_000;

@@ -1,6 +1,6 @@
 /**
- * The steps of the daily cleanup in order, from data that we aren't allowed to keep to steps that only improve
- * performance.
+ * The steps of the daily cleanup. The first ones delete data that we aren't allowed to keep, and the last ones only
+ * improve performance.
  */
 import type { CleanupStep } from '../../activities/cleanup.ts';
 import { deleteExpiredBatch } from '../ceilings/expired-counters.ts';

@@ -37,7 +37,7 @@ export function createCurrentConfig({ config, identities, database, clock, logge
   });
   return {
     snapshot: (): ConfigSnapshot => current,
-    /** The active models, both configured and imported. Starting and stopping this is up to the caller. */
+    /** The active models, both configured and imported. The caller has to start and stop them. */
     activeModels,
     replace(next: Config): void {
       current = createSnapshot(next, identities, current.revision + 1);

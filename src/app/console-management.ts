@@ -44,8 +44,8 @@ export function managementAreas(
   const catalogFill = () => snapshot().config.catalogFill;
   const onBudgetStoreDown = () => snapshot().config.onBudgetStoreDown;
   return [
-    // The pages of keys read all of their figures in a single `readStored`, so give them the original `readCounters`,
-    // which doesn't wait for stored calls a second time.
+    // The key pages read all of their figures in a single `readStored`. Our own `readCounters` would wait for stored
+    // calls a second time, so pass the original one.
     ...createKeyRoutes({ keyring, queries: database, analytics, readCounters: deps.readCounters, readStored, catalog, onBudgetStoreDown }),
     ...createApplicationRoutes({ applications, analytics, readCounters, readStored, catalog, catalogFill }),
     ...createRoutingRoutes({

@@ -36,7 +36,7 @@ interface MemoryDeps extends Pick<AppBase, 'database' | 'clock' | 'logger'> {
 /** How long background work waits for embeddings. It's generous because no caller is waiting. */
 const backgroundTimeoutMs = 60_000;
 
-/** How long a search waits for the embedding of its query, and then for the database. */
+/** Limits how long a search waits for the embedding of its query, and how long it waits for the database. */
 const searchTimeouts = { embedTimeoutMs: 5_000, queryTimeoutMs: 15_000 };
 
 export function createMemory({ database, clock, logger, embedder, reranker, findProject, recallDeadlineMs }: MemoryDeps) {

@@ -1,7 +1,7 @@
 /**
- * Decides what `/readyz` responds. A process is ready as long as it can do its work, even if some of its parts are
- * failing. For example, an API process keeps serving calls with cached keys if the database is down. If it reported
- * that it isn't ready, all the other processes would do the same, and the whole service would be down. See
+ * Decides how `/readyz` responds. A process is ready as long as it can do its work, even if some of its parts are
+ * failing. For example, API processes keep serving calls with cached keys if the database is down. If they reported
+ * that they aren't ready, all of them would do so at the same time, and the whole service would be down. See
  * docs/operating.md#readiness.
  */
 import type { Admission } from '../ceilings/admission.ts';

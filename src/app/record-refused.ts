@@ -2,8 +2,8 @@ import type { Call, MediaCall } from '../core/call.ts';
 import type { RecordRefusal } from '../usage/refusals/recorder.ts';
 
 /**
- * Wraps a call handler so that calls that it refuses are recorded, including the gateway's own calls. Requests can also
- * be refused before there's a call. The routes have to record those themselves.
+ * Wraps a call handler to record the calls that it refuses, including the gateway's own calls. A request can also be
+ * refused before it becomes a call, and the routes have to record that themselves.
  */
 export function recordRefused<Handled extends Call | MediaCall, Rest extends readonly unknown[], Result>(
   recordRefusal: RecordRefusal,

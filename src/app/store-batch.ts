@@ -35,7 +35,8 @@ export function createStoreBatch(
 }
 
 /**
- * How often we try to lock all counters while we hold the conversations lock. After that, we lock the counters first.
+ * After this many failed attempts to lock all counters while we hold the conversations lock, we lock the counters
+ * first.
  */
 const maxAttempts = 3;
 

@@ -94,7 +94,7 @@ async function readTables(queries: Queries, idleMs: number): Promise<MetricValue
   };
 }
 
-/** List all ceilings with metrics, so that each metric exists before the first call. */
+/** All ceilings that have metrics. We list them here so that each metric exists before the first call. */
 const limitedScopes = [
   ['key', 'calls'],
   ['key', 'cost'],

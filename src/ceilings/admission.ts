@@ -75,8 +75,8 @@ export interface AdmissionOptions {
   /** The deployment's store-down policy, for keys and projects that don't have their own. */
   readonly onStoreDown: () => StoreDownPolicy;
   /**
-   * Called if another process needs quota of one of our counters. The owner should store settled calls soon, because
-   * their part of the quota can't be returned until the database has counted them.
+   * Called if another process needs quota of one of our counters. Store settled calls soon when that happens, because
+   * we can't return their part of the quota until the database has counted them.
    */
   readonly onQuotaRequested?: () => void;
   /** Defaults to a store in `database`. */

@@ -76,7 +76,7 @@ export function createCounterQuota(options: CounterQuotaOptions) {
    * database has confirmed our lease under the new ceiling.
    */
   let isLeaseTooLarge = false;
-  /** True if we've already asked other processes to return quota for the first call in the queue. */
+  /** True if we've already asked other processes to return quota on behalf of the first call in the queue. */
   let hasRequestedReturn = false;
   /**
    * True if the last call was only denied because of the reservations of running calls, here or in other processes. A
@@ -108,8 +108,8 @@ export function createCounterQuota(options: CounterQuotaOptions) {
     reserve(bound: number, current: LimitedCounter): ReserveResult | Promise<ReserveResult> {
       usedAt = performance.now();
       if (bound === 0) return { kind: 'granted', reserved: 0, generation: lease.generation };
-      // The limits that come with a call can be outdated, e.g. because the call was queued or its body arrived slowly.
-      // So we only use them if they were read after the ones that we have.
+      // A call's limits can be outdated, e.g. because it was queued or its body arrived slowly. So we only use them if
+      // they were read after the ones that we already have.
       if (current.readAt > readAt) {
         readAt = current.readAt;
         if (current.limit !== limit) changeLimit(current.limit);
@@ -130,8 +130,8 @@ export function createCounterQuota(options: CounterQuotaOptions) {
      * doesn't exist or has been revoked.
      */
     settle({ reserved, generation }: QuotaGrant, spent: number): number | null {
-      // The grant comes from a lease that no longer exists, or there is no lease. So nothing is reserved here, and
-      // there's no counter to debit.
+      // The lease that this grant came from is gone, or there never was one. So there's no reservation to end and no
+      // counter to debit.
       if (generation !== lease.generation || lease.counterId === null) return null;
       const amount = lease.quota.settle(reserved, spent);
       onQuotaChanged();
@@ -141,8 +141,8 @@ export function createCounterQuota(options: CounterQuotaOptions) {
     commit({ generation, amount, owed = 0 }: ConsumedAmount): void {
       if (generation !== lease.generation) return;
       lease.quota.commit(amount, owed);
-      // Until now, we deducted the overdraft from the limit, which may have caused the cached denial. From now on the
-      // overdraft is part of the counter, so clear the denial.
+      // Until now, we deducted the overdraft from the limit ourselves, which may have caused the cached denial. The
+      // counter includes it from now on, so clear the denial.
       if (owed > 0) queue.clearDenial();
     },
     /** Undoes the debit of a call. Call this if the database is never going to count the call's usage. */
@@ -231,8 +231,8 @@ export function createCounterQuota(options: CounterQuotaOptions) {
     if (queue.first() !== first) return nextTask();
     if (grant.heldByOthers > 0 && !isSecondTry) return 'requesting';
     const { reserved, available } = lease.quota;
-    // When the statement ran, our reservations kept the database from granting a remainder that is smaller than `need`.
-    // They have ended since, so try again.
+    // The database only grants a remainder smaller than `need` to a process that has no reservations. We still had some
+    // when the statement ran, but they have ended since, so try again.
     if (grant.heldByOthers === 0 && reserved === 0 && !takesRemainder) return nextTask();
     // If nobody has reserved anything, the first waiting call gets all that's left, even if it needs more.
     if (mayGrant() && grant.heldByOthers === 0 && reserved === 0 && available > 0)
@@ -274,8 +274,8 @@ export function createCounterQuota(options: CounterQuotaOptions) {
   }
 
   function nextTask(): QuotaTask | 'idle' {
-    // If another process wants our quota and none of our own calls is waiting for it, return it, even if we've just
-    // acquired it.
+    // Return quota that another process wants, unless one of our own calls is waiting for it. We do this even if we've
+    // only just acquired the quota.
     if (queue.first() === undefined && policy.isContested() && lease.quota.available > 0) mustReturn = true;
     const canReturn = mustReturn && lease.counterId !== null && lease.quota.available > 0;
     if (queue.first() === undefined && !canReturn) return 'idle';

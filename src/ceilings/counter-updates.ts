@@ -53,8 +53,7 @@ export async function tryApplyCalls(tx: Queries, calls: readonly SettledCall[]):
       }
     }
     if (attempt === lockAttempts) return false;
-    // Sleeping here can't be part of a deadlock, because PostgreSQL doesn't count a sleeping transaction as one that
-    // waits for a lock.
+    // We may hold some of the locks while we sleep, but we aren't waiting for any. So this can't lead to a deadlock.
     await tx.query('select pg_sleep($1::float8)', [lockPauseSeconds]);
   }
 }
@@ -90,7 +89,7 @@ async function countLocked(tx: Queries, { consumed }: Usage, sums: readonly Coun
 /**
  * Adds up to 500 changes of stored costs to the counters. Leases stay the same, because the reservations of these calls
  * ended long ago. This should be the last thing that `tx` does, because it locks rows that other processes need to
- * acquire leases. Returns by how much each counter has changed, by its id.
+ * acquire leases. Returns how much was added to each counter, by counter id.
  */
 export async function applyCostAdjustments(tx: Queries, changes: readonly CostAdjustment[]): Promise<ReadonlyMap<number, number>> {
   const nonZero = changes.filter(({ nanos }) => nanos !== 0);
@@ -178,8 +177,8 @@ const newCalls = affectedCounters(`
      where id = any($1::uuid[])`);
 
 /**
- * Locks the counters that the calls affect, and returns how much to add to each of them. The amount is 0 for counters
- * of which only a lease changes.
+ * Locks the counters that the calls affect, and returns how much to add to each of them. If only a counter's lease
+ * changes, that's 0.
  */
 const lockAffected = (option: '' | 'skip locked'): string => `
   with ${newCalls}, affected as (

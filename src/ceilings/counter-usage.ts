@@ -4,7 +4,7 @@ import type { Database } from '../db/database.ts';
 import type { Admission } from './admission.ts';
 import { type CounterKey, countersFor, formatCounterKey, type Limits } from './counters.ts';
 
-/** In calls, tokens or nano-dollars, depending on the ceiling. */
+/** Measured in calls, tokens or nano-dollars, depending on the ceiling. */
 export interface CounterUsage {
   readonly used: number;
   readonly reserved: number;

@@ -6,8 +6,8 @@ import { type Ceiling, type CeilingName, type StoreDownPolicy, type WindowKind, 
 
 export interface ProjectLimits {
   /**
-   * When the limits were read from the database (`performance.now()` just before the query). For each counter, we use
-   * the limits that were read last.
+   * The time (`performance.now()`) just before these limits were read from the database. If calls bring different
+   * limits for a counter, we use those that were read last.
    */
   readonly readAt: number;
   readonly mayCall: boolean;
@@ -132,7 +132,9 @@ export function ceilingExceeded({ key, limit }: Pick<LimitedCounter, 'key' | 'li
   }
 }
 
-/** SDKs wait no longer than a minute before they retry. Returns true if the window will still be open then. */
+/**
+ * Returns true if the window will still be open in a minute, because SDKs wait no longer than that before they retry.
+ */
 export function isOpenInAMinute({ end }: CounterKey, epochMs: number): boolean {
   return end === null || end - epochMs > minuteMs;
 }

@@ -6,8 +6,8 @@ import type { CounterKey, CounterScope } from './counters.ts';
 
 /**
  * Limits how long a statement waits for a locked counter. While it waits, it occupies one of the connections for
- * admission, and other statements only wait two seconds for a connection. So this timeout has to be shorter, no matter
- * how many projects have locked counters. It's set per transaction because connection poolers share connections.
+ * admission. Other statements only wait two seconds for a connection, so this timeout has to be shorter, no matter how
+ * many projects have locked counters. It's set per transaction because connection poolers share connections.
  */
 export const limitLockWait = `select set_config('lock_timeout', '1500ms', true)`;
 

@@ -1,4 +1,4 @@
-/** Decides how much quota a process leases at a time, and when it leases some in advance. */
+/** Decides how much quota a process leases at a time, and when to lease some in advance. */
 import type { WindowKind } from '../core/windows.ts';
 
 const contestedMs = 2_000;

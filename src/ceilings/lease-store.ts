@@ -22,14 +22,14 @@ export interface AcquireRequest {
   readonly need: number;
   readonly demand: number;
   /**
-   * How much the process usually leases at a time. It doesn't get more, even if its waiting calls together need more,
-   * unless `need` alone is larger. If no call is waiting, the database grants at most a tenth of what's left. If
-   * another process is asking for quota, it grants no more than `need`.
+   * The most that the process leases at a time, even if its waiting calls together need more. Only a larger `need`
+   * overrides this. If no call is waiting, the database grants at most a tenth of what's left. If another process is
+   * asking for quota, it grants no more than `need`.
    */
   readonly defaultGrant: number;
   /**
-   * True if this process has no reservations. If no other process holds any quota either, the database grants
-   * everything that's left, even if it's less than `need`.
+   * If this is true and no other process holds any quota, the database grants everything that's left, even if it's less
+   * than `need`. Only set this if the process has no reservations.
    */
   readonly takesRemainder: boolean;
 }
@@ -230,7 +230,7 @@ async function acquireExisting(queries: Queries, request: AcquireRequest): Promi
 }
 
 /**
- * `for update` makes PostgreSQL return the counter and the lease as of when we got the locks. If another process is
+ * Because of `for update`, we see the counter and the lease as they are once we have the locks. If another process is
  * requesting quota, we don't grant more than `need`.
  */
 const acquireLease = `

@@ -1,6 +1,6 @@
 /**
- * The states of a counter's quota. In every state except `idle` a statement is in progress, so there's at most one
- * statement per counter.
+ * The states of a counter's quota. In every state except `idle` a task is running, so there's never more than one
+ * statement per counter at a time.
  */
 
 export type QuotaState =
@@ -41,7 +41,7 @@ export const quotaTransitions: Readonly<Record<QuotaState, readonly QuotaState[]
 
 export interface QuotaStateMachineOptions {
   readonly tasks: Readonly<Record<QuotaTask, () => Promise<QuotaTask | 'idle'>>>;
-  /** Called if a task fails. We don't know then whether the database has executed the task's statement. */
+  /** Called if a task fails. The database may or may not have executed the task's statement. */
   readonly onFailure: () => void;
   readonly onIdle: () => void;
   readonly onTransition?: ((from: QuotaState, to: QuotaState) => void) | undefined;
@@ -71,8 +71,8 @@ export function createQuotaStateMachine({ tasks, onFailure, onIdle, onTransition
   return {
     current: (): QuotaState => current,
     /**
-     * Starts a task, and then whichever task it returns, until one returns `idle`. Does nothing if a task is already
-     * running.
+     * Runs a task, then the task that it returns, and so on until one of them returns `idle`. Does nothing if a task is
+     * already running.
      */
     start(task: QuotaTask | 'idle'): void {
       if (current === 'idle' && task !== 'idle') running = run(task);

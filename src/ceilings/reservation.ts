@@ -53,7 +53,7 @@ export interface ReservationRequest {
   readonly startedAt: number;
   readonly bounds: () => UsageBounds;
   readonly quotaFor: (counter: LimitedCounter) => CounterQuota;
-  /** Returns the substitute for a counter's quota while we can't check it, or null if the policy is `refuse`. */
+  /** Returns the quota to use while we can't check the counter, or null if the policy is `refuse`. */
   readonly unmeteredQuotaFor: (limits: Limits, counter: LimitedCounter) => UnmeteredQuota | null;
   readonly onUncheckedRefusal: (reason: UncheckedRefusal) => void;
   readonly process: string;
@@ -67,8 +67,8 @@ interface CounterGrant {
 }
 
 /**
- * A call's reservation on one counter. If the reservation has to be extended, we enlarge its grant, so that there's a
- * single debit in the end.
+ * A call's reservation on one counter. If we have to extend it, we enlarge its grant instead of adding a second one, so
+ * that there's a single debit in the end.
  */
 interface CounterReservation extends CounterGrant {
   readonly counter: LimitedCounter;
@@ -91,8 +91,8 @@ export async function reserveAll(request: ReservationRequest): Promise<Reservati
     const quota = quotaFor(counter);
     const bound = boundOf(counter.key.ceiling, bounds);
     const result = quota.reserve(bound, counter);
-    // Don't `await` unless we have to, because other calls could run in the meantime. If a later ceiling then denies
-    // this call, some of those calls may have been denied only because of what this call had reserved.
+    // Only `await` if we have to, because other calls can run in the meantime. They might be denied because of what
+    // this call has reserved, which would be for nothing if a later ceiling then denies this call.
     reservation.add(result instanceof Promise ? await result : result, counter, quota, bound);
   }
   return reservation;

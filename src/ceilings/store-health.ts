@@ -17,8 +17,8 @@ export interface StoreHealthOptions {
   readonly database: Database;
   readonly logger: Logger;
   /**
-   * The length of a tick. We count ticks to detect slow statements. If the process is too busy to handle a response,
-   * its ticks are late as well, so we don't mistake that for an outage.
+   * The length of a tick. We count ticks instead of comparing times to detect slow statements. If the process is too
+   * busy to handle a response, its ticks are late as well, so we don't mistake that for an outage.
    */
   readonly tickMs?: number;
   readonly ticks?: number;

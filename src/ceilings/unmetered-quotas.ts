@@ -14,8 +14,8 @@ import type { QuotaGrant, ReserveResult } from './wait-queue.ts';
 export interface UnmeteredQuota extends Pick<CounterQuota, 'reserve' | 'settle'> {
   reserve(bound: number, counter: LimitedCounter): ReserveResult;
   /**
-   * Counts a call's usage towards the share of this process. Returns null, because there's no lease to debit while the
-   * quota store is down.
+   * Counts a call's usage towards the share that this process may admit. Always returns null, because there's no lease
+   * to debit while the quota store is down.
    */
   settle(grant: QuotaGrant, spent: number): null;
 }
@@ -55,7 +55,8 @@ function createQuota(logger: Pick<Logger, 'warn'>): UnmeteredQuota {
   return {
     reserve(bound, { key, limit }) {
       const left = shareOf(limit, key.window === 'minute') - used - reserved;
-      // As with any ceiling, a call may take what's left even if it needs more, provided that nothing else is reserved.
+      // As with any ceiling, a call that needs more than what's left may still take the rest, provided that nothing
+      // else is reserved.
       const isOnly = reserved === 0 && left > 0;
       if (bound > left && !isOnly) {
         const ceiling = `${key.scope} ${key.ceiling} ${key.window}`;

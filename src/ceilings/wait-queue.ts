@@ -1,6 +1,6 @@
 /**
- * The calls that are waiting for quota of one counter, and the last denial. The number of waiting calls is bounded by
- * the calls in flight.
+ * Holds the calls that are waiting for quota of one counter, and the last denial. There can't be more waiting calls
+ * than calls in flight.
  */
 
 export type ReserveResult = (QuotaGrant & { readonly kind: 'granted' }) | { readonly kind: 'denied' } | { readonly kind: 'unavailable' };
