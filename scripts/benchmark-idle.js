@@ -180,7 +180,7 @@ async function startNeighbour() {
 }
 
 /**
- * Counts what happened in all of Temporal's histories, and prints it.
+ * Counts runs, signals, timers etc. in all of Temporal's histories, and prints the totals.
  * @param {{ address: string, namespace: string }} server
  */
 async function countActions({ address, namespace }) {

@@ -4,8 +4,8 @@
  */
 
 /**
- * The memory that is still in use after a full garbage collection. It's split into the heap and the buffers, which are
- * outside of it.
+ * The memory that is still in use after a full garbage collection. Buffers are counted separately, because they aren't
+ * part of the heap.
  * @typedef {{ calls: number, heapBytes: number, bufferBytes: number }} Measure
  */
 

@@ -88,7 +88,7 @@ export function summarize(scenario, roundsOf, storedOf = new Map()) {
 }
 
 /**
- * Summarizes the rounds of several starts as if they had been a single one.
+ * Summarizes the rounds of several starts as if all of them came from a single start.
  * @param {string} scenario
  * @param {readonly Measurement[]} starts
  * @returns {Row[]}
@@ -130,7 +130,7 @@ export function medianInterval(values) {
 }
 
 /**
- * Returns a line for each comparison of two gateways, with the interval of its ratio.
+ * Returns a line for each comparison of two gateways, with the confidence interval of their ratio.
  * @param {readonly Row[]} rows
  */
 export function describeIntervals(rows) {
@@ -165,7 +165,7 @@ const columns = [
   ['memoryMegabytes', 'MB', 0],
 ];
 
-/** Columns that are only shown if `extra` names them. */
+/** These columns are only shown if `extra` names them. */
 const special = new Set(['toFirst', 'perSecondToFirst', 'firstByteP50', 'firstByteP99']);
 
 /**

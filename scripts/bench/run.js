@@ -1,4 +1,4 @@
-/** Runs the scenarios on the command line, and alternates between the targets' rounds. */
+/** Runs the scenarios that were requested on the command line. The targets take turns, with one round each. */
 import { writeFile } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import { readArguments } from '../arguments.js';

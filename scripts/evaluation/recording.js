@@ -41,7 +41,7 @@ export async function openRecording(path, model) {
   };
 }
 
-/** Opens a recording to answer from it. @param {string} path */
+/** Opens a recording, so that we can take responses from it. @param {string} path */
 export async function openReplay(path) {
   const recording = await read(path);
   if (!recording) throw new Error(`${path}: not found`);
@@ -53,7 +53,7 @@ export async function openReplay(path) {
     model: recording.model,
     /** Returns the cases that couldn't be replayed, because there's no response to their current prompts. */
     unrecorded: () => [...unrecorded],
-    /** Returns how many consolidations were left out, because there was no response to them. */
+    /** Returns how many consolidations we've skipped because there was no response to their prompt. */
     leftOut: () => consolidations,
     /**
      * Replays a model's responses for a case. A consolidation prompt contains the statements that were learned before.

@@ -33,7 +33,7 @@ const intervalMs = 250;
 export function watchSigns(stack, expected) {
   /** @type {Signs} */
   const signs = { readyz: null, metric: null, alert: null, log: null };
-  /** Alerts that were already firing before the fault, so we ignore them. @type {Set<string>} */
+  /** We ignore these alerts, because they were already firing before the fault. @type {Set<string>} */
   const earlier = new Set();
   /**
    * The signs that appeared although we didn't expect them.

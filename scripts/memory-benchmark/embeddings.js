@@ -1,7 +1,7 @@
 /**
- * Provides vectors for the plain table and for mem0, so that all methods use the same ones. For memories, we take the
- * vectors that the gateway has stored. For questions, we ask its `POST /v1/embeddings`. Vectors from earlier runs are
- * cached.
+ * Provides vectors for the plain table and for mem0, so that all methods work with the same vectors. For memories, we
+ * take those that the gateway has stored. For questions, we call the gateway's `POST /v1/embeddings`. Vectors from
+ * earlier runs are cached.
  */
 import { createHash } from 'node:crypto';
 import { appendFile, mkdir, readFile } from 'node:fs/promises';

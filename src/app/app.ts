@@ -90,7 +90,7 @@ export type App = Awaited<ReturnType<typeof createApp>>;
 
 /** How long a start waits for the credentials of cloud identities. The first calls would fail without them. */
 const firstCredentialMs = 5_000;
-/** How long aborted calls have to settle and to send their error. */
+/** After we've aborted the remaining calls, they have this long to settle and to send their error. */
 const abortTimeoutMs = 2_000;
 
 export async function createApp(options: AppOptions) {
@@ -261,8 +261,8 @@ export async function createApp(options: AppOptions) {
 
   const closeUnusedConnections = trackUnusedConnections(server);
 
-  // Load Temporal's SDK before serving any calls, because it's a quarter of what a process loads and loading blocks the
-  // event loop.
+  // Load Temporal's SDK before serving any calls. It's a quarter of the code that a process loads, and loading it
+  // blocks the event loop.
   const durableWork = snapshot().config.temporal.mode === 'off' ? null : await import('./durable-work.ts');
   if (role !== 'serve' && durableWork) await durableWork.loadWorkerSdk();
   await keyring.start();

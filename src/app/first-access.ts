@@ -1,12 +1,10 @@
-/**
- * Creates the first key and a way to sign in for the operator of a new, empty service.
- */
+/** Creates the first key of a new, empty service, and a way for its operator to sign in. */
 import type { Keyring } from '../keys/keyring.ts';
 import type { People } from '../people/people.ts';
 import { signInLinkUrl } from '../people/sign-in-links.ts';
 import type { Projects } from '../projects/projects.ts';
 
-/** A sign-in link, or the command that prints one if our output may end up in a log. */
+/** If our output may end up in a log, we don't print the sign-in link itself but the command that prints one. */
 export type FirstSignIn = { readonly kind: 'link'; readonly url: string } | { readonly kind: 'command' };
 
 export function createFirstAccess({ projects, keyring, people }: { projects: Projects; keyring: Keyring; people: People }) {

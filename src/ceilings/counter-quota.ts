@@ -35,8 +35,8 @@ const idleMs = 10_000;
 /** After the end of a minute, keep its quota for this long, because the clocks of other processes may be behind. */
 const keptMs = 5_000;
 /**
- * Lease quota for the next minute when 1 to 7 seconds of the current one are left. The exact time depends on the key,
- * so that not all keys do it at once.
+ * Lease quota for the next minute when 1 to 7 seconds of the current one are left. The exact time depends on the
+ * lease's generation, so that not all counters do it at once.
  */
 const [minLeadMs, leadSpreadMs] = [2_000, 6_000];
 

@@ -42,7 +42,7 @@ export interface Reservation {
 }
 
 /**
- * Why a call was refused without a check of its ceilings: the store-down policy is `refuse`, or it's `allow` and the
+ * We refuse a call without checking its ceilings if the store-down policy is `refuse`, or if it's `allow` and the
  * unmetered share is exhausted.
  */
 export type UncheckedRefusal = 'policy' | 'exhausted';
