@@ -14,7 +14,7 @@ interface GroupStatus {
   readonly advice?: string;
 }
 
-/** Limits how many groups the details in Temporal's UI list. */
+/** Limits how many groups we list in the details in Temporal's UI. */
 const maxGroupLines = 20;
 
 const verbs = { learnGroup: 'learn', consolidateGroup: 'consolidate' } as const;
@@ -71,7 +71,7 @@ export function createBatchStatus(batchId: string) {
       showGroups();
       return note('groupStep', verbs[step], position + 1, total, attempt);
     },
-    /** Returns the summary for an activity that only skips the group. */
+    /** Returns the summary for an activity that skips a group. */
     skips: (position: number, outcome: 'parked' | 'done'): string => note('groupSkipped', position + 1, total, outcome),
     waits(step: GroupStep, position: number, wait: ShownWait): string {
       const status = describeWait(step, position, wait);
@@ -80,7 +80,7 @@ export function createBatchStatus(batchId: string) {
       const values = [verbs[step], position + 1, total, wait.code ?? 'unknown', formatClockTime(timeAfter(wait.waitMs))] as const;
       return note(status.state === 'waiting' ? 'waitingGroup' : 'failedGroup', ...values);
     },
-    /** Returns the summary for a timer that waits for the rest of a delay from an earlier run. */
+    /** Returns the summary for a timer that waits for what's left of a delay from an earlier run. */
     waitsFromBefore: (position: number, waitMs: number): string =>
       note('pendingGroup', position + 1, total, formatClockTime(timeAfter(waitMs))),
     settled(position: number, isParked: boolean): void {

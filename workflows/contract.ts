@@ -8,13 +8,13 @@
 
 export const memoryQueue = 'memory';
 
-/** Returned by an activity that wants to be called again later. */
+/** An activity returns this if the workflow should call it again later. */
 export interface Wait {
   readonly kind: 'wait';
   readonly waitMs: number;
 }
 
-/** Returned by an activity that works in steps. The workflow calls it until it's done. */
+/** An activity that works in steps returns this. The workflow calls the activity again until it's done. */
 export interface Progress {
   readonly kind: 'done' | 'more';
 }
@@ -23,7 +23,7 @@ export interface Progress {
 export const searchAttributes = {
   project: { name: 'GatewayProject', type: 'KEYWORD' },
   projectSlug: { name: 'GatewayProjectSlug', type: 'KEYWORD' },
-  /** The part of the workflow id before the first slash, e.g. `conversation`. */
+  /** The kind of workflow, which is the part of the workflow id before the first slash, e.g. `conversation`. */
   kind: { name: 'GatewayKind', type: 'KEYWORD' },
   state: { name: 'GatewayState', type: 'KEYWORD' },
   batch: { name: 'GatewayBatch', type: 'KEYWORD' },
@@ -86,8 +86,8 @@ export interface EmbedProgress extends Progress {
   /** Older versions didn't return this. */
   readonly passages: number;
   /**
-   * Set if the run ended before all passages had a vector, because there's no embedding model or a newer run has taken
-   * over.
+   * Set if the run ended before all passages had a vector. Either there's no embedding model (`no_route`), or a newer
+   * run has taken over (`superseded`).
    */
   readonly reason?: 'no_route' | 'superseded';
 }
@@ -111,17 +111,17 @@ export type LearningCheckResult =
   | ({ readonly kind: 'running' } & LearningFacts) // a normal batch is running
   | (Wait & LearningFacts); // there are too few messages for a batch so far
 
-/** Facts that are only shown to operators. Older versions returned none of them. */
+/** Facts that we only show to operators. Older versions didn't return any of them. */
 export interface LearningFacts {
   readonly memoryOff?: boolean;
   /** The number of messages that are waiting for a batch. A batch starts once there are `batchOf` of them. */
   readonly messages?: number;
   readonly batchOf?: number;
-  /** The id of the normal batch that's running, if there is one. */
+  /** The id of the normal batch that's currently running, if there is one. */
   readonly batch?: string | null;
   /**
-   * The number of batches in each state. Failed and stopped ones have to be replayed by somebody. Failing ones had
-   * unusable responses and are being retried. Blocked ones wait until somebody changes a setting.
+   * The number of batches in each state. Failed and stopped batches wait until somebody replays them. Failing batches
+   * had unusable responses and are being retried. Blocked batches wait until somebody changes a setting.
    */
   readonly failed?: number;
   readonly failing?: number;
@@ -181,7 +181,10 @@ export interface GroupOutcome {
  */
 export const maxUnusableResponses = 5;
 
-/** Reported while we wait for a model call by an earlier run of the batch, which was reset, terminated or cancelled. */
+/**
+ * We return this code while a model call of an earlier run of the batch is still in progress. That run was reset,
+ * terminated or cancelled.
+ */
 export const callUnderWay = 'call_under_way';
 
 /** Why a group has to wait for its next attempt. Older versions didn't return any of this. */
@@ -211,8 +214,8 @@ export type BatchFinish =
 
 export interface ExecutedBy {
   /**
-   * The run that executed the activity. After a reset, the new run's history still contains results of the old run,
-   * which are recognized by this id. Older versions didn't return it.
+   * The id of the run that executed the activity. After a reset, the new run's history still contains results of the
+   * old run, which we recognize by this id. Older versions didn't return it.
    */
   readonly runId: string;
 }
@@ -228,7 +231,7 @@ export interface BatchSummary extends LearnedCounts {
   readonly groups: number;
   /** The number of groups that won't be retried until somebody replays the batch. */
   readonly parked: number;
-  /** The number of unusable responses that the first parked group has received. `code` is its last error code. */
+  /** How many unusable responses the first parked group has received. `code` is the last error code of that group. */
   readonly unusable: number;
   readonly code: string | null;
 }
@@ -247,7 +250,7 @@ export type ErasureStatus =
 
 /** The progress of an erasure. Older versions didn't return any of this. */
 export interface ProcessCounts {
-  /** The number of live processes. `ready` of them already apply the tombstone. */
+  /** The number of live processes. `ready` is how many of them already apply the tombstone. */
   readonly total: number;
   readonly ready: number;
   /** The ids of some processes that don't apply the tombstone yet. */
@@ -330,7 +333,10 @@ export const workflowNames = [
 
 export type WorkflowName = (typeof workflowNames)[number];
 
-/** The workflow header with the W3C `traceparent` of whatever started the run. Missing if that wasn't sampled. */
+/**
+ * The workflow header that contains the W3C `traceparent` of whatever started the run. It's missing if that wasn't
+ * sampled.
+ */
 export const traceHeader = 'traceparent';
 
 export interface RunEnd {

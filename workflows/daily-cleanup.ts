@@ -19,7 +19,7 @@ const { cleanUp } = proxyActivities<Activities>(options);
  */
 const retries = { firstMs: 60_000, maxMs: 3_600_000, maxTries: 10 };
 
-/** Keep these the same as the activity's steps. A test compares them. */
+/** These have to match the activity's steps. A test checks this. */
 export const cleanupSteps: readonly string[] = Object.keys(cleanupTasks);
 
 export async function dailyCleanup(

@@ -42,7 +42,7 @@ const steps = proxyActivities<Pick<Activities, GroupStep>>(stepOptions);
 
 type Settled = Extract<GroupStepResult, { kind: 'settled' }>;
 
-/** Limits how many groups are processed at the same time, not counting those that wait for a retry. */
+/** Limits how many groups are processed at the same time. Groups that wait for a retry don't count. */
 const maxConcurrentGroups = 3;
 
 /** The result of the workflow. `gone` means that the batch was deleted. Older versions didn't return the counts. */
@@ -87,8 +87,8 @@ export async function learningBatch(input: LearningBatchInput): Promise<BatchRes
       }
       if (result.kind === 'settled') return result;
       const isTried = !result.blocked && result.code !== callUnderWay;
-      // The database has a single count for the attempts of both steps, so we count those of the second step ourselves.
-      // We also count ourselves if an older version returned no count.
+      // The database counts the attempts of both steps together, so we count those of the second step ourselves. We do
+      // the same if an older version returned no count.
       tries = (step === 'learnGroup' ? result.attempts : undefined) ?? (isTried ? tries + 1 : tries);
       const summaryOfWait = status.waits(step, position, { ...result, attempts: tries });
       await waitUnlessSignalled(signalsSeen, Math.max(minWaitMs, result.waitMs), summaryOfWait);
@@ -118,8 +118,8 @@ export async function learningBatch(input: LearningBatchInput): Promise<BatchRes
     if (!end.finished || countSignals() !== signalsSeen) continue;
     const { batch } = end;
     if (batch && batch.parked > 0) {
-      // The activity ran before the run was reset, so its result is from the old run's history. Somebody who resets a
-      // run wants a replay, and for that the activity has to run again. So repeat the loop.
+      // This result is from before a reset, so we got it from the old run's history. Somebody who resets a run wants a
+      // replay, so repeat the loop to execute the activity again.
       if (end.runId !== workflowInfo().runId) continue;
       const [message, type] = end.stopped ? [status.stopped(), 'LearningBatchStopped'] : [status.parked(batch), 'LearningGroupParked'];
       throw ApplicationFailure.nonRetryable(message, type);

@@ -36,7 +36,7 @@ const slots = {
   /** Matches UUIDs, workflow ids, and the names of the gateway's models and operations. */
   id: '[A-Za-z0-9_:/.-]{1,200}',
   slug: '[a-z0-9][a-z0-9-]{0,62}',
-  /** Matches the gateway's error codes, and vendors' codes that passed the gateway's filter. */
+  /** Matches the gateway's error codes, and those codes of vendors that the gateway's filter allows. */
   code: '[A-Za-z][A-Za-z0-9_]{0,63}',
   /**
    * Matches a time such as `14:05 UTC`. Seconds are included if the time is near, and the date if it's on another day.
@@ -79,7 +79,7 @@ export const templates = {
   erasure: '- Erasure: {id}',
   call: '- Call: {id}',
 
-  // How Temporal's UI describes the handlers of signals and queries.
+  // Temporal's UI shows these as descriptions of the signal and query handlers.
   statusQuery: 'Returns what the run does now.',
   wakeSignal: 'Checks or tries again now instead of at the end of the wait.',
   replaySignal: 'Sent by a replay. To replay a failed batch, reset its run or signal the run of its project.',
@@ -255,7 +255,10 @@ export function formatClockTime(at: Date): string {
   return `${isToday ? '' : `${date} `}${time?.slice(0, length)} UTC`;
 }
 
-/** Joins notes to a Markdown text. Adjacent list items form a list, and each of the other notes is a paragraph. */
+/**
+ * Joins notes into a Markdown text. Adjacent list items become one list, and each of the other notes becomes a
+ * paragraph.
+ */
 export function toMarkdown(notes: readonly string[]): string {
   const isItem = (text: string | undefined): boolean => text?.startsWith('- ') ?? false;
   return notes.map((text, index) => `${index === 0 ? '' : isItem(text) && isItem(notes[index - 1]) ? '\n' : '\n\n'}${text}`).join('');

@@ -19,8 +19,9 @@ export function timeAfter(waitMs: number): Date {
 }
 
 /**
- * Calls `check` with 1, 2, 3 … until its result isn't `wait`, and returns that result. Sleeps between the calls for as
- * long as each result says. `describeWait` returns the timer's summary, and can show the wait in other places too.
+ * Calls `check` until it returns something other than `wait`, and then returns that result. `check` gets the number of
+ * the call, starting at 1. After a `wait`, sleeps for as long as the result says. `describeWait` returns the summary of
+ * the timer, and can also show the wait in other places.
  */
 export async function pollUntil<Result extends { readonly kind: string }>(
   check: (count: number) => Promise<Result>,
@@ -36,7 +37,7 @@ export async function pollUntil<Result extends { readonly kind: string }>(
   }
 }
 
-/** Calls `step` with 1, 2, 3 … until it returns `done`. */
+/** Calls `step` until it returns `done`. `step` gets the number of the call, starting at 1. */
 export async function repeatWhileMore(step: (count: number) => Promise<Progress>, continueRun: ContinueAsNew): Promise<void> {
   for (let count = 1; (await step(count)).kind === 'more'; count += 1) {
     if (workflowInfo().continueAsNewSuggested) await continueRun();

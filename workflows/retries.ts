@@ -69,8 +69,8 @@ type Try<Result> = (count: number) => Promise<Result>;
 export type Retry = <Result>(start: Try<Result>, options: RetryOptions, work?: RetriedWork) => Promise<Result>;
 
 /**
- * Counts the wake signals, so that a wait can end early when the count changes. Call `wake` for other signals that should
- * have the same effect.
+ * Counts the wake signals, so that a wait can end early when the count changes. If other signals should have the same
+ * effect, their handlers can call `wake`.
  */
 export function createWakeCounter() {
   let count = 0;
@@ -106,7 +106,7 @@ export function createRetries(show: ShowStatus, continueRun: () => Promise<never
   };
 }
 
-/** Returns the delay after this many failures. The formula is the one of Temporal's own retry policies. */
+/** Returns how long to wait after this many failures. We use the same formula as Temporal's own retry policies. */
 export function toDelayMs(failures: number, { firstMs, maxMs }: RetryOptions): number {
   return Math.min(maxMs, firstMs * 2 ** Math.min(failures - 1, 30));
 }

@@ -62,7 +62,7 @@ const codesByAdvice = {
   'vendorCode:quota': ['RESOURCE_EXHAUSTED', 'CODE_8'],
 } as const;
 
-/** Returns what the caller should do about a vendor's error code. Numbers are gRPC codes. */
+/** Returns advice for the caller about a vendor's error code. Numeric codes come from gRPC. */
 function adviseCaller(code: string | null): string {
   for (const [name, codes] of Object.entries(codesByAdvice) as [keyof typeof codesByAdvice, readonly string[]][])
     if (code !== null && codes.includes(code)) return note(name);

@@ -1,6 +1,6 @@
 /**
- * Monitors how long tasks wait in Temporal's queue, for metrics and the log. If no worker takes a task, we wouldn't
- * notice otherwise, because the work has left the outbox and hasn't failed either.
+ * Monitors how long tasks wait in Temporal's queue, and reports it in metrics and the log. Without this we wouldn't
+ * notice that no worker is taking tasks, because the work has already left the outbox and hasn't failed.
  */
 import { memoryQueue } from '../../workflows/contract.ts';
 import { createBackgroundLoop } from '../core/background-loop.ts';

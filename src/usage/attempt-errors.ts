@@ -12,8 +12,8 @@ export interface ErrorPeriod {
 }
 
 /**
- * Deletes a batch of expired errors from the first period that has any, and returns their number. 0 means that there's
- * nothing left to do.
+ * Deletes a batch of expired errors and returns how many it has deleted. The batch comes from the first period that has
+ * any expired errors. Returns 0 if there's nothing left to do.
  */
 export async function deleteExpiredErrors(database: Database, periods: readonly ErrorPeriod[]): Promise<number> {
   for (const { projectId, before } of periods) {

@@ -181,7 +181,7 @@ function toAttemptRow({ callId: _callId, startedAt, costNanos, ...row }: StoredA
   return { ...row, started_at: formatTime(startedAt.getTime()), ...toCostJson(costNanos) };
 }
 
-/** Without a price, the cost is null and `price_unknown` is true. */
+/** If the model has no price, the cost is null and `price_unknown` is true. */
 function toCostJson(nanos: number | null) {
   return { cost: nanos === null ? null : toUsd(nanos), price_unknown: nanos === null };
 }

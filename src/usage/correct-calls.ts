@@ -1,6 +1,6 @@
 /**
- * Corrects the outcome and cost of stored calls. Videos need this, because we only learn both after the response has
- * been sent.
+ * Corrects the outcome and cost of calls that are already stored. We need this for videos, because we only learn both
+ * after we've responded to the caller.
  */
 import type { Outcome } from '../core/call.ts';
 import type { CostAdjustment } from '../core/cost.ts';
@@ -16,7 +16,10 @@ export interface CallCorrection {
   readonly estimated: boolean;
 }
 
-/** Skips calls that aren't stored yet. Only for calls with a single attempt, which gets the same outcome and cost. */
+/**
+ * Corrects calls and their attempts. Skips calls that aren't stored yet. Only use this for calls with a single attempt,
+ * because the attempt gets the same outcome and cost as the call.
+ */
 export async function correctCalls(tx: Queries, corrections: readonly CallCorrection[]): Promise<readonly CostAdjustment[]> {
   if (corrections.length === 0) return [];
   const ids = corrections.map(({ callId }) => callId);

@@ -10,9 +10,9 @@ import type { Database } from '../db/database.ts';
 const tables = ['calls', 'attempts'] as const;
 
 /**
- * SQLSTATEs after which we retry creating a partition the next day. Until then, rows go into the default partition. It
- * may already have rows for that month (23514), another process may be creating the partition (42P07, 23505), or we
- * couldn't lock the table in time (55P03, 40P01).
+ * If creating a partition fails with one of these SQLSTATEs, we retry the next day, and rows go into the default
+ * partition until then. The default partition may already have rows for that month (23514), another process may be
+ * creating the same partition (42P07, 23505), or we couldn't lock the table in time (55P03, 40P01).
  */
 const toleratedStates = new Set<unknown>(['23514', '42P07', '23505', '55P03', '40P01']);
 

@@ -120,7 +120,7 @@ const allTokens = 'tokens_input + tokens_cached_input + tokens_cache_write + tok
 const usageSums = `sum(cost_nanos)::bigint as cost, sum(${allTokens})::bigint as tokens, sum(calls)::bigint as calls`;
 const largestFirst = `group by name having sum(calls) <> 0 order by cost desc, name limit ${maxGroups}`;
 
-/** Calls of the month that aren't in a rollup yet. */
+/** Selects the calls of the month that aren't in a rollup yet. */
 const unfilledTasks = `from calls
      where project_id = $1::uuid and id >= $4::uuid and id < least($5::uuid, (select filled_from from usage_rollup_fill)) and not in_rollups`;
 
@@ -130,9 +130,9 @@ const newTasks = `from usage_increments
      where project_id = $1::uuid and scope = 'task' and start >= $2::timestamptz and start < $3::timestamptz and name is not null`;
 
 /**
- * Selects the most expensive tasks of the month. If a task has changed since the last merge, it may have become cheaper
- * and no longer belong to them. So we read all tasks that have changed, and enough of the most expensive merged ones to
- * replace them.
+ * Selects the most expensive tasks of the month. A task that has changed since the last merge may have become cheaper
+ * and dropped out of the top. So we read all tasks that have changed, and enough of the most expensive merged ones to
+ * take their place.
  */
 const selectTasks = `
   with changed as materialized (

@@ -24,7 +24,10 @@ export type RepriceRequest = Omit<RepriceInput, 'project'> & Pick<ChargesWindow,
 
 type SkipReason = Exclude<RecalculatedCost['kind'], 'cost'>;
 
-/** Updates the ceiling counters (see `ceilings/counter-updates.ts`). Resolves with the change of each counter by id. */
+/**
+ * Updates the ceiling counters (see `ceilings/counter-updates.ts`). Resolves with how much each counter has changed, by
+ * its id.
+ */
 type AdjustCosts = (tx: Queries, changes: readonly CostAdjustment[]) => Promise<ReadonlyMap<number, number>>;
 
 export type Reprice = ReturnType<typeof createReprice>;
@@ -79,7 +82,7 @@ interface RepricedSlice {
   readonly lastId: string;
 }
 
-/** Reprices the slice after the call `after`. Returns null if there are no more calls. */
+/** Reprices the next slice, which begins after the call `after`. Returns null if there are no more calls. */
 async function repriceSlice(
   tx: Queries,
   window: ChargesWindow,
@@ -105,7 +108,7 @@ function toNewCosts({ charge, ...row }: StoredCharge) {
 interface Totals {
   readonly calls: number;
   readonly calls_changed: number;
-  /** Changed calls whose cost was unknown before. */
+  /** How many of the changed calls had an unknown cost before. */
   readonly calls_newly_priced: number;
   readonly attempts_changed: number;
   /** How many calls kept their cost because it can't be recalculated, by reason (see `RecalculatedCost`). */

@@ -1,6 +1,6 @@
 /**
- * Lets callers share a read if they ask for the same key at the same time. For each key, there's never more than one
- * read running and one waiting, so a caller waits for two reads at most.
+ * Lets callers that ask for the same key at the same time share a read. For each key, at most one read is running and
+ * another is waiting, so a caller never waits for more than two reads.
  */
 export function createSharedReads() {
   const running = new Map<string, Promise<unknown>>();

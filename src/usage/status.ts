@@ -1,6 +1,6 @@
 /**
- * Builds the response of `GET /status/peek`, with what's left of a key's ceilings, what its project has spent, and
- * whether the project's providers are healthy.
+ * Builds the response of `GET /status/peek`. It shows what's left of the key's ceilings, what the project has spent,
+ * and whether the project's providers are healthy.
  */
 import type { Caller } from '../core/call.ts';
 import { toUsd } from '../core/cost.ts';
@@ -36,7 +36,7 @@ export interface StatusInput {
 export interface CounterUsage {
   /** What settled calls have used, in calls, tokens or nano-dollars. */
   readonly used: number;
-  /** What's reserved for running calls, i.e. the sum of their upper bounds. */
+  /** How much running calls have reserved, i.e. the sum of their upper bounds. */
   readonly reserved: number;
 }
 

@@ -34,7 +34,7 @@ export async function storeCalls(tx: Queries, calls: readonly SettledCall[]): Pr
 }
 
 /**
- * Selects the calls that were already stored, and returns their positions (starting at 1). That's usually none, so this
+ * Returns the positions (starting at 1) of the calls that were already stored. There usually aren't any, so this
  * returns far fewer rows than if we selected the calls that were added.
  */
 const selectKnown = `
@@ -130,7 +130,7 @@ export function insertInto<Row>(table: string, columns: readonly Column<Row>[], 
   return { text: `insert into ${table} (${names.join(', ')}) select ${selected.join(', ')} from (${text}) as new`, values };
 }
 
-/** Calls of a key share a plan object, so each plan is only formatted once. */
+/** All calls of a key share one plan object, so we only have to format each plan once. */
 const planTexts = new WeakMap<readonly PlanEntry[], string>();
 
 function toPlanText(plan: readonly PlanEntry[]): string {
@@ -153,7 +153,10 @@ function toIntegerOrNull(value: number | null): number | null {
 
 const maxInteger = 2_147_483_647;
 
-/** Converts a duration for an integer column. Returns 0 if the clock was set back, and at most 24 days. */
+/**
+ * Converts a duration for an integer column, whose maximum is about 24 days. Returns 0 for a negative duration, which
+ * means that the clock was set back.
+ */
 function toMilliseconds(value: number): number {
   return Math.min(maxInteger, Math.max(0, toInteger(value)));
 }

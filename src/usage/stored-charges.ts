@@ -1,6 +1,6 @@
 /**
- * Reads page by page what stored calls and attempts cost, and what they would cost at the prices that were in force.
- * Also writes the costs that have changed.
+ * Reads stored calls and attempts page by page, with their stored cost and the cost at the prices that were in force at
+ * the time. Also writes the costs that have changed.
  */
 import type { Route } from '../core/call.ts';
 import type { CostAdjustment } from '../core/cost.ts';
@@ -36,8 +36,8 @@ export type NewCost = Pick<StoredCharge, 'id' | 'n' | 'costNanos'> & { readonly 
 const pageSize = 250;
 
 /**
- * Reads the page after the call `after`, or the first page if that's null. Leaves out failed attempts that nobody was
- * charged for.
+ * Reads the page that follows the call `after`, or the first page if `after` is null. Leaves out failed attempts that
+ * nobody was charged for.
  */
 export async function readCharges(
   tx: Queries,
@@ -129,15 +129,15 @@ const selectCalls = `
    limit $6::integer`;
 
 /**
- * The units of an attempt. The call's service tier and tool uses belong to its last attempt. Earlier attempts that were
- * cut off are charged for their input at the standard tier.
+ * SQL for the units that an attempt is charged for. The call's service tier and tool uses only apply to its last
+ * attempt. If earlier attempts were cut off, their input is charged at the standard tier.
  */
 const unitsOfAttempt = `
   case when a.n = (select max(n) from attempts where call_id = c.id) then c.units else c.units - '{serviceTier,toolUses}'::text[] end`;
 
 /**
- * Selects attempts with everything that their cost depends on. Stored units belong to the attempt that served the call,
- * even if it was free.
+ * Selects attempts and everything that determines their cost. The stored units belong to the attempt that served the
+ * call, even if it was free.
  */
 const selectAttempts = `
   select c.id, a.n, c.route, a.provider || '/' || a.model as model, c.cache, ${chargeColumns('a', unitsOfAttempt)}

@@ -2,8 +2,8 @@
 import { failoversSql, isErrorSql } from './analytics/call-filter.ts';
 
 /**
- * Returns the SQL of each measure, on call rows (`c`) or attempts (`a`). The expressions for histograms are null for
- * calls without a duration or first chunk, which aren't counted in the histogram.
+ * Returns an SQL expression for each measure of call rows (`c`) or attempts (`a`). Histograms don't count calls without
+ * a duration or first chunk, so their expressions are null for these calls.
  */
 function measuresOf(row: 'a' | 'c') {
   return {
@@ -43,15 +43,15 @@ export interface Addends {
   readonly where: string;
   readonly isSubtracted?: true;
   /**
-   * The SQL for the measure `failovers`, if `from` already joins the second attempts. If it's missing, we look up the
+   * The SQL for the measure `failovers`. Only set if `from` already joins the second attempts. Otherwise we look up the
    * second attempt of each call.
    */
   readonly failovers?: string;
 }
 
 /**
- * Returns a subquery with the wanted measures. It also has the columns `name`, which is the name of the row's group,
- * and `at`, which is a time in the row's period.
+ * Returns a subquery with the requested measures, and with the columns `name` (the name of the row's group) and `at` (a
+ * time in the row's period).
  */
 export function selectSums(addends: readonly Addends[], wanted: readonly (Measure | Histogram)[]): string {
   return addends

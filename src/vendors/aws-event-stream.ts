@@ -30,7 +30,7 @@ export function decodeAwsEventStream(body: ResponseBody): ResponseBody {
   let rest: Buffer = Buffer.alloc(0);
   let failure: VendorError | null = null;
 
-  /** Decodes all complete frames. If one is damaged, still returns the ones before it, so that the caller gets them. */
+  /** Decodes all complete frames. If a frame is damaged, we still return the ones before it. */
   const decode = (bytes: Buffer): Buffer => {
     rest = rest.length === 0 ? bytes : Buffer.concat([rest, bytes]);
     const events: string[] = [];
@@ -100,8 +100,8 @@ function damaged(reason: string): VendorError {
 
 const stringType = 7;
 /**
- * The size of a header value in bytes, for types with a fixed size (booleans, integers, timestamps and UUIDs). We need
- * it to skip these headers.
+ * Maps types to the size of their header values in bytes. Booleans, integers, timestamps and UUIDs have a fixed size,
+ * which we need to skip these headers.
  */
 const valueSizes: Readonly<Record<number, number>> = { 0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16 };
 const bytesType = 6;

@@ -33,8 +33,8 @@ async function openTunnel(
   const host = `${hostname.includes(':') ? `[${hostname}]` : hostname}:${port || (protocol === 'https:' ? 443 : 80)}`;
   const credentials = [proxy.username, proxy.password].map(decodeURIComponent).join(':');
   const authorization = credentials === ':' ? {} : { 'proxy-authorization': `Basic ${Buffer.from(credentials).toString('base64')}` };
-  // The client only has one connection and hands over its socket, so there's nothing to close afterwards. With HTTP/2,
-  // undici wouldn't return a socket.
+  // The client only has one connection and gives us its socket, so we don't have to close anything afterwards. HTTP/2
+  // is off, because undici wouldn't return a socket.
   const client = new Client(proxy.origin, { connect: tls, allowH2: false });
   const signal = AbortSignal.timeout(tls.timeout);
   let response: Dispatcher.ConnectData;

@@ -11,10 +11,10 @@ export function startContentTimeout(timeoutMs: number, signal: AbortSignal | und
   return {
     /** Aborts after the timeout, or when the caller's signal aborts. */
     signal: signal ? AbortSignal.any([signal, controller.signal]) : controller.signal,
-    /** Returns the timeout error if the timeout caused `error`, otherwise `error` itself. */
+    /** Returns the timeout error if `error` is just a result of the timeout. Otherwise returns `error` itself. */
     explain: (error: unknown): unknown =>
       controller.signal.aborted && error instanceof VendorError && error.kind === 'broken' ? late : error,
-    /** Ends the timeout. Call this when the first content has arrived, or when the request has failed. */
+    /** Stops the timer. Call this when the first content has arrived, or when the request has failed. */
     clear: (): void => clearTimeout(timer),
   };
 }

@@ -12,13 +12,13 @@ export interface OpenedStream {
 }
 
 /**
- * Vendors report most early failures almost immediately. Waiting longer would make a model that thinks for a while seem
- * silent.
+ * Vendors report most early failures almost immediately. If we waited any longer, a model that thinks for a while would
+ * seem to be silent.
  */
 const maxHoldMs = 1_000;
 /**
- * An opening contains a copy of the request at most, e.g. on `/v1/responses`. Without a limit, a vendor that only sends
- * openings could fill up our memory.
+ * The largest openings contain a copy of the request, e.g. on `/v1/responses`. Without a limit, a vendor that only
+ * sends openings could fill up our memory.
  */
 const maxHeldBytes = 4 * 1024 * 1024;
 

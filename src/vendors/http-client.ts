@@ -23,8 +23,8 @@ export interface Timeouts {
 }
 
 /**
- * The parts of a URL that a request needs. `URL` computes them on each access, so for addresses that never change we
- * only compute them once.
+ * The parts of a URL that a request needs. `URL` computes them again on each access, so if an address never changes, we
+ * compute them once and keep them.
  */
 export type Address = Pick<URL, 'origin' | 'pathname' | 'search'>;
 
@@ -65,7 +65,7 @@ export interface VendorConnections {
 export function createVendorHttpClient(turnBatch: TurnBatch = createTurnBatch()): VendorHttpClient {
   /** The pools for each origin and key. */
   const pools = new Map<string, Map<PoolKey, PartialPool[]>>();
-  /** Pools that finish the requests they're running but don't get new ones. */
+  /** Pools that don't get any new requests. They only finish the ones that are running. */
   const retired = new Set<Pool>();
   let abortedWith: VendorError | null = null;
 
@@ -183,8 +183,8 @@ function createExchange(options: ExchangeOptions): Dispatcher.DispatchHandler {
   const { partial, upload, firstByteTimeoutMs, signal, turnBatch } = options;
   let isRunning = true;
   /**
-   * The promise of the caller. We drop it when the response starts, because it would keep the headers in memory until
-   * the body ends.
+   * The functions that settle the caller's promise. We drop them when the response starts, because the promise would
+   * keep the headers in memory until the body ends.
    */
   let waiting: Pick<ExchangeOptions, 'resolve' | 'reject'> | null = options;
   let connection: Dispatcher.DispatchController | null = null;
@@ -263,7 +263,7 @@ function firstByteTimeout(cause?: unknown): VendorError {
 }
 
 function ignoreLateError(): void {
-  // The response is complete or nobody wants it any more, so a connection error doesn't matter.
+  // The response is complete or nobody wants it any more, so we can ignore connection errors.
 }
 
 /**
@@ -291,9 +291,9 @@ export function toVendorError(cause: unknown, phase: 'unsent' | 'start' | 'body'
   });
 }
 
-/** Errors of connections that had already served another request. */
+/** Errors that happened on a connection that had already served another request. */
 const reusedErrors = new WeakSet<object>();
-/** The `reusedErrors` that happened before the whole request was sent. */
+/** Those of the `reusedErrors` that happened before we had sent the whole request. */
 const closingErrors = new WeakSet<object>();
 
 /**

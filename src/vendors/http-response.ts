@@ -37,14 +37,14 @@ export async function readJsonObject({ body, status }: HttpResponse, maxBytes: n
   return json;
 }
 
-/** Statuses for rate limits, outages and overload. Other responses aren't searched for a retry hint. */
+/** The statuses for rate limits, outages and overload. We only look for a retry hint in responses with one of these. */
 const waitingStatuses: ReadonlySet<number> = new Set([429, 503, 529]);
 
 interface ErrorResponse {
   readonly response: HttpResponse;
   readonly bytes: Buffer;
   readonly body: VendorErrorBody;
-  /** The vendor's message without any secrets, so that callers can see it. */
+  /** The vendor's message after secrets were removed, so it's safe to show to callers. */
   readonly errorText: string | null;
   readonly secrets: readonly string[];
   /** When the response arrived. Needed to compute the delay if the retry hint is a date. */

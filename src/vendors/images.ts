@@ -25,7 +25,7 @@ export interface ImageResponse {
   readonly tokens: Tokens | null;
 }
 
-/** Enough for ten images of ten megabytes each in base64. */
+/** This is enough for ten images of ten megabytes each, encoded in base64. */
 export const maxImageResponseBytes = 128 * 1024 * 1024;
 
 export interface PreparedImages {
@@ -33,7 +33,10 @@ export interface PreparedImages {
   readonly send: (httpClient: VendorHttpClient, onRequestId: OnRequestId) => Promise<ImageResponse>;
 }
 
-/** Prepares the request. Throws GatewayError `bad_shape`, or `bad_json` if the format can't express a value. */
+/**
+ * Prepares the request. Throws GatewayError `bad_shape`, or `bad_json` if the provider's format can't express one of
+ * the values.
+ */
 export function prepareImages(request: MediaRequest): PreparedImages {
   switch (request.provider.imageShape) {
     case 'openai':

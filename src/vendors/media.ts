@@ -52,7 +52,7 @@ export interface MediaRequest {
   /** The model's id at the vendor, or the voice. */
   readonly model: string;
   readonly fields: MediaFields;
-  /** The optional fields that the model accepts. Null if they're unknown. */
+  /** The optional fields that the model supports. Null if we don't know them. */
   readonly takes: readonly SupportedParam[] | null;
   /** Returns the current time, which we need for `Retry-After` headers that contain a date. */
   readonly now: () => number;

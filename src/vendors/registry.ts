@@ -1,4 +1,4 @@
-/** Builds the connections to all configured providers, and does so again at every reload. */
+/** Builds a connection for each configured provider. We do this again at every reload. */
 import { isDialect } from '../core/call.ts';
 import type { VendorIdentity } from './identity/credential.ts';
 import { collectSecrets } from './strip-secrets.ts';

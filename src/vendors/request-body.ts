@@ -42,9 +42,9 @@ export function adaptBody(bytes: Buffer, format: RequestFormat, { hasModelInPath
     const own = omitted.includes(key) ? null : textOf(bytes, members.get(key));
     return `${JSON.stringify(key)}:${own ?? JSON.stringify(value)}`;
   });
-  // Added fields go to the start of the object. When we remove a field, we also remove the comma before it. If we
-  // remove the first field, there's no comma before it, so the one after it stays and separates the added fields from
-  // the rest.
+  // Added fields go to the start of the object. When we remove a field, we also remove the comma before it. The first
+  // field has no comma before it, so if we remove that field, the comma after it stays and separates the added fields
+  // from the rest.
   const cuts = [...members.values()].map((member) => cutWithComma(bytes, member));
   const start = object.start + 1;
   const isFirstCut = cuts.some(({ span }) => bytes[span.start] !== comma);

@@ -45,7 +45,7 @@ export interface IncomingBody extends ResponseBody {
 
 /** The connection is paused while this many bytes are waiting for the reader. */
 const highWaterBytes = 64 * 1024;
-/** After the last event of a stream, there should be nothing but line breaks, so read no more than this. */
+/** After the last event of a stream, only a few line breaks should follow, so we don't read more than this. */
 const maxDrainBytes = 16 * 1024;
 
 export function createResponseBody(source: BodySource): IncomingBody {

@@ -8,8 +8,8 @@ import { parseJson } from '../core/json/parse.ts';
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
 /**
- * Returns how many milliseconds to wait. Null means that waiting is pointless, because of a spend limit or quota.
- * Undefined if the vendor gives no usable hint.
+ * Returns how many milliseconds to wait. Null means that waiting won't help, because a spend limit or quota is used up.
+ * Undefined means that the vendor gave no usable hint.
  */
 export function parseRetryAfter(headers: Headers, body: Buffer, nowMs: number): number | null | undefined {
   const json = parseJson(body.toString('utf8'));

@@ -1,6 +1,7 @@
 /**
- * Sends speech requests to vendors, either in OpenAI's format or, for vendors that expect the voice in the URL, in
- * theirs (docs/vendors.md). The audio is streamed, with backpressure. Throws a VendorError if a request fails.
+ * Sends speech requests to vendors (docs/vendors.md). Some vendors expect the voice in the URL and have their own
+ * format. For all others we use OpenAI's. The audio is streamed, with backpressure. Throws a VendorError if a request
+ * fails.
  */
 import { gatewayError, VendorError } from '../core/errors.ts';
 import { asString } from '../core/json/narrow.ts';
@@ -96,8 +97,8 @@ const formatTypes: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the media type of the audio, or null if the response is text. A configured type comes first, followed by the
- * type of the requested format (mp3 by default). If we don't know the format, we return the type of the response if
+ * Returns the media type of the audio, or null if the response is text. A configured type takes precedence over the
+ * type of the requested format (mp3 by default). If we don't know that format, we return the type of the response if
  * it's an audio type, and `audio/mpeg` otherwise.
  */
 function audioType(response: HttpResponse, { provider: { speechMediaType, speechShape }, fields }: MediaRequest): string | null {

@@ -1,4 +1,7 @@
-/** Relays a vendor's event stream event by event, without changing any bytes, and says at the end how it went. */
+/**
+ * Relays a vendor's event stream event by event, without changing any bytes. At the end, it reports whether the
+ * response was complete.
+ */
 
 import { VendorError } from '../core/errors.ts';
 import type { Span } from '../core/json/spans.ts';
@@ -24,29 +27,29 @@ export function toStreamError({ message, isStopping }: BrokenStream): VendorErro
 }
 
 /**
- * Part of a stream that consists of complete events. If it completes the response, `isLast` is true, because we have to
- * record the call before we send this chunk.
+ * A part of a stream that consists of complete events. `isLast` is true for the chunk that completes the response,
+ * because we have to record the call before we send that chunk.
  */
 export interface StreamChunk {
   readonly kind: 'chunk';
   readonly bytes: Buffer;
-  /** The same events in parsed form, for translators. Empty if the chunk doesn't come straight from a vendor. */
+  /** The events in `bytes` after parsing, for translators. Empty if the chunk doesn't come straight from a vendor. */
   readonly events: readonly SseEvent[];
   readonly isLast: boolean;
-  /** Set if the chunk only contains the opening of the response and maybe an error, but no content. */
+  /** Set if the chunk has no content. It only contains the opening of the response, and maybe an error. */
   readonly isOpening?: true;
   /** The positions in `bytes` of events that contain nothing but usage, in order. Absent if there are none. */
   readonly usage?: readonly Span[];
 }
 
 /**
- * Reads the chunks of a stream. A call passes them through several stages, and all of these just take what's there
- * without waiting. Only the last reader waits. If every stage had a promise for every chunk, that would cost more than
- * the chunk itself (measured).
+ * Reads the chunks of a stream. A call passes them through several stages, which only take what has already arrived.
+ * Just the last reader waits. If every stage used a promise for every chunk, the promises would cost more than the
+ * chunk itself (measured).
  */
 export interface ChunkReader {
   /**
-   * Returns the next chunk, or how the stream ended if there are no more chunks. Returns null if nothing has arrived
+   * Returns the next chunk. After the last chunk, returns how the stream ended. Returns null if nothing has arrived
    * yet. Throws VendorError `aborted`.
    */
   read(): StreamChunk | StreamEnd | null;
@@ -99,8 +102,8 @@ export function relayEvents(body: ResponseBody, reader: StreamReader, secrets: r
   let bufferedBytes = 0;
   let end: StreamEnd | null = null;
   /**
-   * The state of the current read. `usage` has the positions of events with nothing but usage. `error` is the error
-   * event, if there is one. `isReadable` is false if the last event doesn't belong to the dialect.
+   * The state of the current read. `usage` has the positions of events that contain nothing but usage. `error` is the
+   * error event, if there is one. `isReadable` is false if the last event doesn't belong to the dialect.
    */
   let events: SseEvent[] = [];
   let usage = noSpans;
@@ -130,12 +133,13 @@ export function relayEvents(body: ResponseBody, reader: StreamReader, secrets: r
   };
 
   /**
-   * Drops everything after an error. If there's a `[DONE]` at the end, for example, the response would look complete.
+   * Drops everything after an error event. Otherwise a `[DONE]` at the end, for example, would make the response look
+   * complete.
    */
   const cutAtError = (bytes: Buffer): Buffer => {
     if (error === null) return bytes;
-    // Only strip secrets from the error event, because that may change its length. The bytes before it can't change,
-    // because `usage` contains positions in them.
+    // Only strip secrets from the error event. This can change its length, and `usage` contains positions in the bytes
+    // before it, so those bytes have to stay the same.
     const reported = stripSecretsFromBytes(bytes.subarray(error.start, error.end), secrets);
     return Buffer.concat([bytes.subarray(0, error.start), reported]);
   };
@@ -169,8 +173,8 @@ export function relayEvents(body: ResponseBody, reader: StreamReader, secrets: r
     isReadable = true;
     const bytes = cutAtError(parser.scanEnd(readEvent));
     end ??= reader.finished() ? { kind: 'whole' } : { kind: 'broken', message: 'the vendor ended the stream early', errorForwarded: false };
-    // The last event may be incomplete, and is only relayed if it completes the response. Otherwise an error event
-    // follows, which clients couldn't parse after half an event.
+    // The last event may be incomplete. We only relay it if it completes the response or is the vendor's error.
+    // Otherwise we'd send half an event, and clients couldn't parse the error event that we send after it.
     const isSent = hasStarted && isReadable && bytes.length > 0 && (end.kind === 'whole' || end.errorForwarded);
     return isSent ? toChunk(bytes) : null;
   };

@@ -31,7 +31,7 @@ export interface TextRequest {
   readonly provider: Provider;
   readonly codec: RouteCodec;
   readonly model: string;
-  /** The body, which is a list of buffers if it's large. */
+  /** The body of the request. If it's large, it's a list of buffers. */
   readonly body: Buffer | readonly Buffer[];
   readonly stream: boolean;
   readonly forwardedHeaders: Readonly<Record<string, string>>;
@@ -39,13 +39,13 @@ export interface TextRequest {
   /** Called when the vendor has responded. The request id is null if the vendor didn't send one. */
   readonly onRequestId?: (requestId: string | null) => void;
   /**
-   * True if another model can still be tried. A stream is then only returned once it has content, and everything that
-   * goes wrong before that is thrown.
+   * True if we can still fail over to another model. In this case we only return a stream once it has content, and
+   * throw everything that goes wrong before that.
    */
   readonly mayFailOver?: boolean;
   /**
-   * The timeout for the first content: text, a tool call or reasoning in a stream, and the whole response otherwise.
-   * Null or absent for no limit.
+   * How long we wait for the first content. In a stream, that's text, a tool call or reasoning. Otherwise it's the
+   * whole response. Null or absent for no limit.
    */
   readonly firstContentTimeoutMs?: number | null;
   /**
@@ -144,13 +144,13 @@ function adaptRequest(
 
 /** The address of a route at a provider, and all headers that don't come from the caller. */
 interface Target {
-  /** The fixed address of the route, or null if it depends on the model. */
+  /** The address of the route. Null if it depends on the model. */
   readonly address: Address | null;
   readonly plainHeaders: Readonly<Record<string, string>>;
   readonly streamHeaders: Readonly<Record<string, string>>;
 }
 
-/** The inner map is keyed by path, because a stream can have a different path than other requests. */
+/** Maps each provider's paths to targets. A stream can have a different path than other requests. */
 const targets = new WeakMap<Provider, Map<string, Target>>();
 
 function targetOf(provider: Provider, codec: RouteCodec, isStream: boolean): Target {
@@ -200,8 +200,8 @@ async function readStatusError(response: HttpResponse, { provider, now }: TextRe
 }
 
 /**
- * Some vendors only notice that a prompt is too long after they've responded with 200. Creates the same error as for a
- * 400.
+ * Creates the same error as for a 400. We need this because some vendors respond with 200 before they notice that the
+ * prompt is too long.
  */
 function overflowError(body: VendorErrorBody, provider: Provider): VendorError {
   const vendorMessage = toVendorMessage(body.message, provider);
@@ -233,7 +233,7 @@ async function openStream(
   }
   const reader = codec.createStreamReader();
   const relay = relayEvents(body, reader, secretsOf(provider));
-  // If there's a timeout for the first content, it covers the first chunk too.
+  // If there's a timeout for the first content, it also covers the first chunk, so we don't need a second timer.
   const isLimited = firstContentTimeoutMs !== null;
   const first = relay.read() ?? (await (isLimited ? nextChunk(relay) : waitForChunk(relay, body, provider)));
   const fail = (reason: string): never => {
@@ -273,7 +273,9 @@ async function openStream(
   };
 }
 
-/** Waits for the first chunk. Keep-alives don't count, so a vendor that sends nothing else runs into the timeout. */
+/**
+ * Waits for the first chunk. Keep-alives don't count as a chunk, so a vendor that sends nothing else causes a timeout.
+ */
 function waitForChunk(relay: ChunkReader, body: ResponseBody, { firstByteTimeoutMs }: Provider): Promise<StreamChunk | StreamEnd> {
   const timer = setTimeout(
     () => body.destroy(new VendorError('timeout', 'timed out waiting for the first chunk of the response')),

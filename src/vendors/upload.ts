@@ -40,7 +40,7 @@ export interface UploadResponse {
    * stops early, the vendor's request is aborted.
    */
   readonly chunks: AsyncGenerator<Buffer, void>;
-  /** Null until the vendor has reported its usage. */
+  /** Returns null until the vendor has reported its usage. */
   readonly usage: () => UploadUsage | null;
   /** Returns what has been transcribed so far. There's no text for images. */
   readonly texts: () => readonly string[];

@@ -21,7 +21,9 @@ export interface VendorAddress {
   readonly isProviderOrigin: boolean;
 }
 
-/** `assetHosts` are host names with an optional port. They can use https, and also http if the base URL does. */
+/**
+ * `assetHosts` are host names with an optional port. We allow https for them, and also http if the base URL uses it.
+ */
 export function buildVendorHosts(baseUrl: string, assetHosts: readonly string[]): VendorHosts {
   const base = new URL(baseUrl);
   const schemes = new Set(['https:', base.protocol]);

@@ -1,6 +1,6 @@
 /**
- * The properties of a provider that requests to its vendor need. `registry.ts` and `media.ts` take them from the
- * configuration.
+ * The properties of a provider that we need to send requests to its vendor. `registry.ts` and `media.ts` take them from
+ * the configuration.
  */
 import type { Dialect } from '../core/call.ts';
 import type { Egress } from '../core/egress.ts';

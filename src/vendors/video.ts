@@ -21,8 +21,8 @@ export interface VideoVendorDeps {
 }
 
 /**
- * The state of an operation. `reason` is the vendor's error code. `message` is in the vendor's words, so it can quote
- * the prompt.
+ * The state of an operation. `reason` is the vendor's error code. `message` comes from the vendor, so it can quote the
+ * prompt.
  */
 export type VideoState =
   | { readonly kind: 'running' }

@@ -4,9 +4,9 @@ import type { Database } from '../db/database.ts';
 import { batchSize } from '../db/row-batches.ts';
 
 /**
- * How long we keep a video after it was settled. Vendors keep operations and files for about two days, and during this
- * time we need the row to know which project a video belongs to. It also has the corrected cost, which we need until
- * the call has left the journal.
+ * How long we keep a video after it was settled. Vendors keep operations and files for about two days, and during that
+ * time the row tells us which project a video belongs to. The row also has the corrected cost, which we need until the
+ * call has left the journal.
  */
 const retentionDays = 30;
 

@@ -49,7 +49,7 @@ export interface VideoCorrection {
 
 interface VideosDeps {
   readonly database: Database;
-  /** Applies corrections to calls that are already in the database, within the transaction `tx`. */
+  /** Corrects calls that are already in the database, as a part of the transaction `tx`. */
   readonly correctCalls: (tx: Queries, corrections: readonly VideoCorrection[]) => Promise<unknown>;
 }
 
@@ -108,8 +108,8 @@ export function createVideos({ database, correctCalls }: VideosDeps) {
 
     get: (callId: string) => findVideo('where call_id = $1::uuid', [callId]),
     /**
-     * Operation names aren't unique across projects. If several projects have a video with this name, the one of the
-     * given project is preferred.
+     * Several projects can have a video with the same operation name. In that case, we prefer the video of the given
+     * project.
      */
     findByOperation: (projectId: string, operation: string) =>
       findVideo(`where operation = $2::text ${ownProjectFirst}`, [projectId, operation]),

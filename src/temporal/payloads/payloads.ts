@@ -26,8 +26,8 @@ const maxBytes = 16 * 1024;
 const idPattern = /^[A-Za-z0-9_:/.+-]{0,128}$/;
 
 /**
- * Thrown if a payload breaks the rule. The message contains the path, whose keys comply with the rule, but never a
- * value.
+ * Thrown if a payload breaks the rule for what may be sent to Temporal. The message shows the path of the value but not
+ * the value itself. The path is safe, because its keys have passed the check.
  */
 export class PayloadRejectedError extends Error {
   constructor(reason: string) {
@@ -70,8 +70,8 @@ function checkEncoded({ metadata, data }: Payload): void {
 }
 
 /**
- * Checks whether a payload can stay unencrypted. That's the case for notes, which operators need to tell runs apart,
- * and for workflow metadata with the current details.
+ * Checks whether a payload can stay unencrypted. Notes can, because operators need them to tell runs apart, and so can
+ * workflow metadata with the current details.
  */
 export function isPublic({ metadata, data }: Payload): boolean {
   if (!data || metadata?.[failureMark] || String(metadata?.['encoding'] && Buffer.from(metadata['encoding'])) !== 'json/plain')

@@ -1,6 +1,6 @@
 /**
- * Reads and writes the trace context in Temporal headers, which `workflows/tracing.ts` passes on to activities. Only
- * runs that were caused by sampled calls have a trace context.
+ * Reads and writes the trace context in Temporal headers, from where `workflows/tracing.ts` passes it on to activities.
+ * A run only has a trace context if it was caused by a sampled call.
  */
 import { defaultPayloadConverter, type Headers } from '@temporalio/common';
 import { traceHeader } from '../../../workflows/contract.ts';

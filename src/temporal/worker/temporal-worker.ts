@@ -19,7 +19,8 @@ import { type WorkerSpec, workerOptions } from './worker-options.ts';
 export type RunningWorker = ReturnType<typeof runWorker>;
 
 /**
- * How much longer than the grace period a stop may take. The SDK alone waits 5 s for activities that it has cancelled.
+ * If the worker still hasn't stopped this long after the grace period, we give up waiting. It has to be longer than the
+ * 5 s that the SDK itself waits for activities that it has cancelled.
  */
 const stopTimeoutMs = 10_000;
 
@@ -113,7 +114,10 @@ export async function installRuntime(logger: Logger): Promise<void> {
 }
 
 const backoff = { initialMs: 500, maxMs: 15_000 };
-/** If a run has lasted at least this long when it fails, we start to count failures from the beginning. */
+/**
+ * If a run fails after it has lasted at least this long, we count its failure as the first one, so the backoff starts
+ * over.
+ */
 const healthyAfterMs = 60_000;
 
 /**

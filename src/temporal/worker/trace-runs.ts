@@ -35,7 +35,7 @@ interface RunInfo extends Run {
   readonly startTime: Date;
 }
 
-/** Receives one report per traced run, when it ends (`workflows/tracing.ts`). */
+/** Records a span when a traced run ends. `workflows/tracing.ts` reports each of these runs once. */
 export const traceSink = {
   tracing: {
     runEnded: {

@@ -27,7 +27,7 @@ export interface WorkflowBundleOptions {
   readonly shippedDir?: string;
 }
 
-/** A checkout has TypeScript sources, and a published build has JavaScript. */
+/** The workflows are TypeScript in a checkout, and JavaScript in a published build. */
 const extension = import.meta.url.endsWith('.ts') ? '.ts' : '.js';
 const workflowsDir = fileURLToPath(new URL('../../../workflows/', import.meta.url));
 const defaultShippedDir = fileURLToPath(new URL('../../../workflow-bundle/', import.meta.url));

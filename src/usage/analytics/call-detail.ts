@@ -1,4 +1,4 @@
-/** Reads a call with its attempts and itemizes its cost, without reading its text. */
+/** Reads a call with its attempts and an itemized cost, but without its text. */
 import type { Attempt, AttemptError, PlanEntry } from '../../core/call.ts';
 import type { CallUnits, Tokens } from '../../core/pricing.ts';
 import type { Queries } from '../../db/database.ts';
@@ -72,8 +72,8 @@ export async function readCallDetail(queries: Queries, projectId: string, callId
 }
 
 /**
- * Returns the costs of the billed attempts before the last one, because the token counts of a call only include the
- * last one.
+ * Returns the cost of each billed attempt except the last. They're listed separately because the token counts of a call
+ * only cover the last one.
  */
 function earlierCosts(attempts: readonly AttemptDetail[]): readonly number[] {
   const billed = attempts.filter(({ input, output }) => input + output > 0);

@@ -5,7 +5,7 @@ import { minIdAt } from '../../core/ids.ts';
 import { hashSubjectHex } from '../../core/subject.ts';
 import type { Period } from './range.ts';
 
-/** As a filter value, this finds calls without a value. */
+/** A filter with this value finds calls that have no value for the attribute. */
 export const noValue = '-';
 
 /**
@@ -55,7 +55,7 @@ type ColumnFilter = keyof typeof columns;
 const planFilters = ['canary', 'control'] as const;
 type PlanFilter = (typeof planFilters)[number];
 
-/** For each filter that excludes calls, the filter that selects those calls instead. */
+/** Maps each filter that excludes calls to the filter that selects exactly those calls. */
 const exclusions = {
   not_source: 'source',
   not_model: 'model',
@@ -77,7 +77,10 @@ type BoundFilter = keyof typeof bounds;
 /** A caller that disconnects doesn't make the call an error. */
 export const isErrorSql = (row: string): string => `${row}.outcome not in ('ok', 'client_left')`;
 
-/** 1 if the call has more than one attempt. With `exists`, PostgreSQL would load all attempts into a hash table. */
+/**
+ * Returns 1 if the call has a second attempt, and 0 otherwise. We count because with `exists`, PostgreSQL would load
+ * all attempts into a hash table.
+ */
 export const failoversSql = '(select count(*) from attempts second where second.call_id = c.id and second.n = 2)';
 
 /**
@@ -153,7 +156,10 @@ const accepted: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(Object.entries(conditions).map(([name, values]) => [name, Object.keys(values)])),
 };
 
-/** The longest possible request header, because values such as the task id come from headers. */
+/**
+ * Filter values such as the task id originally come from request headers, so none of them can be longer than the
+ * longest possible header.
+ */
 const maxLength = 16_384;
 
 /** Empty filters are ignored. Throws `bad_request` if a value is invalid. */
@@ -195,9 +201,12 @@ export function createParameters() {
   return {
     values,
     add,
-    /** Adds an array parameter with the lowest possible call id at the start or the end of each period. */
+    /**
+     * Adds an array parameter. For the start or the end of each period, it contains the lowest possible call id at that
+     * time.
+     */
     addIds: (periods: readonly Period[], side: keyof Period): string => `${add(periods.map((period) => minIdAt(period[side])))}::uuid[]`,
-    /** Adds an array parameter with the time of the start or the end of each period. */
+    /** Adds an array parameter that contains the start or the end of each period as a time. */
     addTimes: (periods: readonly Period[], side: keyof Period): string =>
       `${add(periods.map((period) => new Date(period[side])))}::timestamptz[]`,
   };
@@ -214,8 +223,8 @@ export function whereCalls({ projectId, from, to, filter = {} }: CallSelection, 
 }
 
 /**
- * Like `whereCalls`, but without the project and the range of ids. The condition can also be for aggregates (alias
- * `stored`) instead of calls (alias `c`).
+ * Like `whereCalls`, but leaves out the conditions on the project and the range of ids. Also works for aggregates
+ * (alias `stored`) instead of calls (alias `c`).
  */
 export function whereFilter(filter: CallFilter, { add }: Parameters, row: FilteredRow = 'c'): string {
   const terms = ['true'];
@@ -239,7 +248,7 @@ export function whereFilter(filter: CallFilter, { add }: Parameters, row: Filter
       const { sql, scale } = bounds[name];
       terms.push(`${sql} ${add(Math.round(Number(value) * scale))}::bigint`);
     } else if (name === 'attempted') {
-      // We count rows instead of using `exists`, because PostgreSQL would then load all attempts into a hash table.
+      // Count the rows, because with `exists`, PostgreSQL would load all attempts into a hash table.
       terms.push(
         `(select count(*) from attempts tried where tried.call_id = c.id and tried.provider || '/' || tried.model = ${add(value)}::text) > 0`,
       );
@@ -255,9 +264,9 @@ export function subjectHash(value: string, { add }: Pick<Parameters, 'add'>): st
 }
 
 /**
- * Splits a filter that excludes an application or key into the filter without the exclusion and one for the excluded
- * calls. We can't exclude anything from stored sums, so we subtract the sums of the excluded calls instead. Returns
- * null if the filter excludes no application or key.
+ * Splits a filter that excludes an application or key into two: the same filter without the exclusion, and a filter for
+ * the excluded calls. Stored sums don't let us exclude anything, so we subtract the sums of the excluded calls instead.
+ * Returns null if the filter excludes no application or key.
  */
 export function splitExclusion(
   filter: CallFilter,

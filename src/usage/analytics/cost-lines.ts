@@ -20,14 +20,14 @@ export interface CostLine {
     | 'images'
     | 'characters'
     | 'seconds'
-    /** Failed attempts that the vendor bills anyway. */
+    /** Attempts that failed, but that the vendor bills anyway. */
     | 'earlier attempts'
-    /** Uses of a tool that the vendor runs, e.g. `tool web_search`. */
+    /** A tool that the vendor runs, e.g. `tool web_search`. We count how often it was used. */
     | `tool ${string}`;
   readonly count: number;
   /**
-   * The price for `per` units, in nano-dollars. Null for `earlier attempts`, because they may have had different
-   * prices.
+   * The price in nano-dollars for as many units as `per` says. Null for `earlier attempts`, because each of them may
+   * have had a different price.
    */
   readonly priceNanos: bigint | null;
   readonly per: 1 | 1_000_000;
@@ -67,7 +67,10 @@ export interface ChargedCall {
   readonly tokens: Tokens;
   readonly units: CallUnits | null;
   readonly costNanos: number | null;
-  /** The costs of billed attempts before the last one, because `tokens` only includes the last one. */
+  /**
+   * The costs of all billed attempts except the last. We need them separately, because `tokens` only covers the last
+   * one.
+   */
   readonly earlierNanos: readonly number[];
 }
 

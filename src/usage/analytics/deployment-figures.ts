@@ -19,7 +19,7 @@ export interface DeploymentRequest extends Period {
   readonly signal?: AbortSignal;
 }
 
-/** If the figures are by provider, they count attempts instead of calls. */
+/** When grouped by provider, these figures count attempts instead of calls. */
 export interface DeploymentFigures {
   readonly calls: number;
   readonly errors: number;
@@ -117,5 +117,5 @@ export async function readPlaygroundFigures(
   return rows.map(toNamedFigures);
 }
 
-/** Nobody can make more playground calls than this by hand. */
+/** Limits how many playground calls we read. Nobody can make more than this by hand. */
 const maxPlaygroundCalls = 20_000;

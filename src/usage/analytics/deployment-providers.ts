@@ -1,7 +1,7 @@
 /**
- * Reads attempts by provider across several projects. We use the aggregates of hours and days if there are any. There
- * are none for the current hour, and those of other hours are outdated if calls have been stored or changed recently.
- * For these hours we read call rows.
+ * Reads attempts by provider across several projects. We use daily and hourly aggregates as far as possible. But the
+ * current hour has none, and those of other hours are outdated if calls have been stored or changed recently. For these
+ * hours we read call rows.
  */
 import { minIdAt } from '../../core/ids.ts';
 import { dayMs, hourMs } from '../../core/time.ts';
@@ -45,8 +45,8 @@ interface Mark {
 type Parts = Awaited<ReturnType<typeof findParts>>;
 
 /**
- * Divides a period into parts with aggregates and parts for which we have to read call rows. `edges` have no aggregates
- * in any project.
+ * Divides a period into parts that have aggregates and parts that we have to read from call rows. In `edges`, no
+ * project has any aggregates.
  */
 async function findParts(queries: Queries, { projectIds, from, to }: DeploymentRequest) {
   const { marks, filledFrom } = await readMarks(queries, { projectIds, from, to });
@@ -145,7 +145,7 @@ export interface RecentAttempts {
   readonly failed: number;
 }
 
-/** A provider's health is computed from its latest calls, but from no more than this many. */
+/** Limits how many of the latest calls we read to compute the health of the providers. */
 const maxRecentCalls = 5_000;
 
 export function readRecentAttempts(queries: Queries, since: number): Promise<RecentAttempts[]> {

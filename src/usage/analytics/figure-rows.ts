@@ -41,8 +41,8 @@ export function figureHeader({ zone, unit, group }: FigureRowsOptions): string[]
 }
 
 /**
- * Grouped rows without calls are left out. The group's name is empty for calls without a value, and `(others)` for
- * everything outside of the top groups.
+ * If figures are grouped, rows without calls are left out. The group's name is empty for calls without a value, and
+ * `(others)` for the sum of all groups that aren't among the top ones.
  */
 export function* figureRows(report: FiguresReport, { unit, group, formatStart, formatUsd }: FigureRowsOptions): Generator<readonly Cell[]> {
   const labels = report.groups.map(({ kind, name }) => (kind === 'others' ? '(others)' : name));

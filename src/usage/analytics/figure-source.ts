@@ -34,7 +34,7 @@ const attributes = ['model', 'source', 'key', 'task'] as const satisfies readonl
 export interface SourceRequest extends Omit<FiguresRequest, 'zone'> {
   /** Each period begins where the previous one ends. */
   readonly periods: readonly Period[];
-  /** Only read these groups from the rollups. Ignored if a filter already selects a group. */
+  /** If set, we only read these groups from the rollups. Ignored if a filter already selects a group. */
   readonly names?: readonly (string | null)[] | undefined;
 }
 
@@ -57,8 +57,8 @@ export async function findSource(queries: Queries, request: SourceRequest): Prom
   const part = excluded && toPart({ ...request, filter: excluded }, split.isOwn);
   if (part === null) return whole;
   const { addends } = await findSource(queries, part);
-  // Without a group, the name of every sum has to be null. The sums that we subtract may have a name because of their
-  // filter.
+  // If the request has no group, every sum has to have the name null. The sums that we subtract could otherwise have a
+  // name because of their filter.
   const name = (each: Addends): string => ((part.group ?? null) === null ? 'null::text' : each.name);
   return {
     isRows: false,
@@ -74,8 +74,8 @@ export async function findSource(queries: Queries, request: SourceRequest): Prom
 }
 
 /**
- * The gateway's own calls never have a task, turn, agent or trigger, so they can be summed up without filters and
- * groups on these.
+ * The gateway's own calls never have any of these attributes, so we can sum them up without filtering or grouping by
+ * them.
  */
 const withoutCorrelation = ['task', 'turn', 'agent', 'trigger'] as const;
 
@@ -141,8 +141,8 @@ async function findRollups(
 
 /**
  * Extends the last period to the end of the month if there are no calls after it, so that we can use the monthly sum.
- * There are no sums by task for less than a day. We'd otherwise have to read the call rows of today, which takes
- * longer.
+ * Otherwise we'd have to read today's call rows, which takes longer, because there are no sums by task for less than a
+ * day.
  */
 async function withoutLateEdge(queries: Queries, projectId: string, periods: readonly Period[]): Promise<readonly Period[]> {
   const last = periods.at(-1);

@@ -26,14 +26,14 @@ export function isOfAttempts(group: Group | null): boolean {
 export type Group = keyof typeof groupColumns;
 export const groupNames = Object.keys(groupColumns).filter((name): name is Group => Object.hasOwn(groupColumns, name));
 
-/** What groups are ranked by. All but the top groups are summed up as "others". */
+/** Says how groups are ranked. All groups except the top ones are summed up as "others". */
 export type Rank = 'cost' | 'calls' | 'errors' | 'tokens';
 
 export interface FiguresRequest extends CallSelection {
   readonly zone: string;
   readonly unit?: CalendarUnit | null;
   readonly group?: Group | null;
-  /** How many groups to show, by default 7. The others are summed up. */
+  /** How many groups to show (7 by default). All other groups are summed up. */
   readonly top?: number;
   readonly rank?: Rank;
   readonly costly?: readonly CostlyFigure[];

@@ -1,6 +1,7 @@
 export interface Figures {
   /**
-   * The number of calls, or of attempts if the figures are grouped by an attribute of attempts (see `isOfAttempts`).
+   * The number of calls. If the figures are grouped by an attribute of attempts (see `isOfAttempts`), this is the
+   * number of attempts.
    */
   readonly calls: number;
   /** The number of failed calls. A call doesn't fail if its caller disconnects. */
@@ -18,8 +19,8 @@ export interface Figures {
   /** The number of calls that could have been served from the response cache. */
   readonly cacheLookups: number;
   /**
-   * The number of calls with a second attempt. If the figures count attempts, this is the number of attempts that
-   * aren't the first of their call.
+   * The number of calls that had a second attempt. If the figures count attempts, this is the number of attempts that
+   * weren't the first of their call.
    */
   readonly failovers: number;
 }

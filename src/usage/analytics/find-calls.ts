@@ -20,13 +20,16 @@ export interface FoundCalls {
   readonly calls: readonly FoundCall[];
   /** Null if there's no recorded refusal with this id. */
   readonly refused: RefusedCallRow | null;
-  /** The start of the latest call of the task with this name. Null if there's no such task. */
+  /** When the latest call of the task with this name started. Null if there's no such task. */
   readonly taskAt: Date | null;
-  /** The start of the latest call about the end user with this name. Null if there's none. */
+  /** When the latest call about the end user with this name started. Null if there's no such call. */
   readonly subjectAt: Date | null;
 }
 
-/** How many calls we return for a vendor's request id. Vendors should never use an id twice. */
+/**
+ * Limits how many calls we return for a vendor's request id. There should never be more than one, because vendors
+ * shouldn't reuse ids.
+ */
 const maxCalls = 10;
 /** We don't search for longer texts. Ids come from HTTP headers, and no header can be longer than this. */
 const maxLength = 16_384;

@@ -1,4 +1,4 @@
-/** Reads the spending of individual keys from the rollups, with one index lookup per key and span. */
+/** Reads from the rollups how much individual keys have spent. This takes one index lookup per key and span. */
 import type { Queries } from '../../db/database.ts';
 import { selectRollupSums } from '../rollups/rollup-sums.ts';
 import { createParameters } from './call-filter.ts';

@@ -10,11 +10,11 @@ export interface Metric {
   readonly name: string;
   readonly label: string;
   readonly unit: MetricUnit;
-  /** True if the values of all groups add up to the total. */
+  /** True if the values of all groups add up to the total. Percentiles don't, for example. */
   readonly isAdditive: boolean;
   readonly rank: Rank;
   readonly costly?: CostlyFigure;
-  /** Set if the metric can't be computed for attempts. */
+  /** Set if we can only compute the metric for calls and not for attempts. */
   readonly callsOnly?: true;
   /** Returns null if there's no value, e.g. no latency without calls. */
   readonly value: (figures: Figures) => number | null;

@@ -1,6 +1,6 @@
 import { valueOfSlot } from '../sums.ts';
 
-/** The number of calls in a slot of a histogram. Each unit and group has its own histogram. */
+/** Says how many calls fall into a slot of a histogram. There's a separate histogram for each unit and group. */
 export interface SlotRow {
   readonly unit: number | null;
   readonly place: number | null;
@@ -34,7 +34,7 @@ export function toPercentiles(rows: readonly SlotRow[]): Percentiles {
   );
 }
 
-/** Returns the slot of the nth fastest call. */
+/** Returns the slot that contains the nth fastest call. */
 function slotAt(slots: readonly (readonly [number, number])[], number: number): number {
   let counted = 0;
   for (const [slot, n] of slots) {

@@ -33,7 +33,7 @@ export interface Range extends Period {
   readonly previous: Period;
 }
 
-/** A longer range is of no use and doesn't fit into a chart by day. */
+/** We reject longer ranges, because they're of no use and don't fit into a chart by day. */
 const maxYears = 5;
 
 /**
@@ -127,7 +127,7 @@ export function formatLocal(zone: string, at: number): string {
   return hour === 0 && minute === 0 && offset === '' ? date : `${date}T${two(hour)}:${two(minute)}${offset}`;
 }
 
-/** A chart has no room for more units, and its SQL would get too long. */
+/** We reject ranges with more units than this, because a chart has no room for them and the SQL would get too long. */
 const maxUnits = 1_500;
 
 /** Returns the start of each unit. Throws `bad_request` if there are too many. */
@@ -143,7 +143,7 @@ export const maxChartUnits = 75;
 
 export function unitFor({ from, to }: Period): CalendarUnit {
   const hours = (to - from) / hourMs;
-  // Leave room for two incomplete units at the ends of the period.
+  // The period may begin and end in the middle of a unit, so leave room for those two.
   const atMost = maxChartUnits - 2;
   if (hours * 60 <= atMost) return 'minute';
   if (hours <= atMost) return 'hour';

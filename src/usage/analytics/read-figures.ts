@@ -36,9 +36,9 @@ export interface FiguresReport {
 }
 
 /**
- * The figures of a group in a unit of time. `unit` is the number of the unit (starting at 1), or null for all units
- * together. `place` is the rank of the group (starting at 1), 0 for everything outside of the top groups, or null for
- * all groups together.
+ * The figures of one group in one unit of time. Units and ranks are numbered from 1. `unit` is null for all units
+ * together. `place` is the rank of the group, 0 for everything outside of the top groups, or null for all groups
+ * together.
  */
 type PlacedRow = FiguresRow & { readonly unit: number | null; readonly place: number | null };
 
@@ -51,7 +51,7 @@ const defaultTop = 7;
 export async function readFigures(queries: Queries, request: FiguresRequest): Promise<FiguresReport> {
   const { unit = null, group = null, zone, from, to } = request;
   const starts = unit === null ? [] : splitIntoUnits(unit, zone, { from, to });
-  // A chart by minute reads every call row anyway, so finding its top groups needs no limit.
+  // A chart by minute has to read every call row anyway, so don't limit how many rows we read to find its top groups.
   const top = unit === 'minute' ? { ...request, maxRows: undefined } : request;
   const names = group === null ? [] : (await readTop(queries, top, group)).map(({ name }) => name);
   const rows = await readRows(queries, request, starts, names);
@@ -106,8 +106,8 @@ async function readRows(
   const hasFailovers = costly.includes('failovers');
   const exact = isRows ? percentiles : [];
   const parameters = createParameters();
-  // At the ends of the range, there are no stored sums and we have to look up the failovers of each call row. So we
-  // only read them on request.
+  // Only count failovers if they're requested. There are no stored sums at the ends of the range, so we'd have to look
+  // up the second attempt of each call row there.
   const wanted = [...measures, ...(hasFailovers ? (['failovers'] as const) : []), ...exact.map((name) => histograms[name])];
   const sums = placed(selectSums(addends(parameters), wanted), parameters);
   const rows = await queries.query<PlacedRow>(
@@ -119,7 +119,8 @@ async function readRows(
      having sum(calls) > 0`,
     parameters.values,
   );
-  // There can be any number of tasks, so don't read the others, but subtract the top tasks from the project's total.
+  // A project can have any number of tasks, so don't read all the others. Their sum is the project's total minus the
+  // top tasks.
   if (isByTask && !isRows) return withOthers(rows, await readRows(queries, { ...request, group: null }, starts, []));
   if (isRows) return rows;
   const estimated = await Promise.all(

@@ -15,9 +15,7 @@ export interface Use {
 
 export interface RecentUse {
   readonly project: Use;
-  /**
-   * The recent use of each key, by its quota key. If several virtual keys share a quota, they have one entry together.
-   */
+  /** Maps quota keys to their recent usage. Virtual keys that share a quota have a single entry. */
   readonly keys: ReadonlyMap<string, Use>;
   readonly applications: ReadonlyMap<string, Use>;
 }

@@ -1,6 +1,4 @@
-/**
- * Limits how many call rows are read for figures that are neither in the rollups nor in the hourly aggregates.
- */
+/** Limits how many call rows we read for figures that neither the rollups nor the hourly aggregates can provide. */
 import type { Queries } from '../../db/database.ts';
 import { selectRollupSums } from '../rollups/rollup-sums.ts';
 import { createParameters, fromFilterValue, whereCalls } from './call-filter.ts';
@@ -24,7 +22,7 @@ interface CallRows extends Pick<FiguresRequest, 'projectId' | 'filter'> {
   readonly periods: readonly Period[];
 }
 
-/** Throws `TooManyCalls` if more than `maxRows` rows would have to be read. */
+/** Throws `TooManyCalls` if we'd have to read more than `maxRows` rows. */
 export async function assertRowsAtMost(queries: Queries, rows: CallRows, maxRows: number): Promise<void> {
   const calls = await countCalls(queries, rows);
   if (calls > maxRows) throw new TooManyCalls(calls);

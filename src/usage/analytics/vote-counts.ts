@@ -9,8 +9,8 @@ export interface VoteCounts {
 }
 
 /**
- * Counts votes that belong to the selected calls. If a key has voted on the same memory twice, only the last vote
- * counts.
+ * Counts the votes that belong to the selected calls. If a key has voted on the same memory several times, only the
+ * last vote counts.
  */
 export async function countVotes(queries: Queries, selection: CallSelection): Promise<VoteCounts> {
   const parameters = createParameters();

@@ -1,11 +1,11 @@
 import { type CallFilter, namesOf } from '../analytics/call-filter.ts';
 import type { Group } from '../analytics/figures-request.ts';
 
-/** Aggregates by `provider` count attempts, and all others count calls. */
+/** Aggregates by `provider` count attempts. All other aggregates count calls. */
 export type AggregateScope = 'project' | 'key' | 'source' | 'agent' | 'provider';
 
 const owners = ['key', 'source', 'agent', 'provider'] as const;
-/** Attributes that every scope can filter and group by, with their columns. */
+/** Maps the filters and groups that every scope supports to their columns. */
 const everywhere = {
   ...{ model: 'model', status: 'status', code: 'code', outcome: 'outcome', result: 'outcome' },
   ...{ not_model: 'model', not_status: 'status', not_code: 'code' },
@@ -27,7 +27,7 @@ export function aggregateScopeOf(filter: CallFilter, group: Group | null): Aggre
 }
 
 /**
- * Returns a scope, and those filters that its aggregates support. The other filters are left out, so the result may
+ * Returns a scope, and those filters that its aggregates support. We leave out all other filters, so the result may
  * match more calls than `filter`.
  */
 export function aggregateFilterOf(filter: CallFilter): { readonly scope: AggregateScope; readonly filter: CallFilter } {

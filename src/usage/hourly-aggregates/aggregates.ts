@@ -11,7 +11,7 @@ import { type Cover, coverPeriods, splitSegments } from '../rollups/spans.ts';
 import type { Addends } from '../sums.ts';
 import type { AggregateScope } from './aggregate-scope.ts';
 
-/** If call rows would have to cover more time than this, we count them before we read them. */
+/** If the time without aggregates is longer than this, we count the call rows before we read them. */
 const maxUncoveredMs = 6 * hourMs;
 
 /**

@@ -13,19 +13,25 @@ import type { Database, Queries } from '../../db/database.ts';
 import { tryLockGlobal } from '../../db/locks.ts';
 import { attemptMeasures, callMeasures, type Histogram, type Measure } from '../sums.ts';
 
-/** The number of hours per transaction. Erasures wait for the transaction, so no hour is begun after `maxWorkMs`. */
+/**
+ * How many hours we build per transaction. Erasures have to wait for the transaction, so we don't start another hour
+ * after `maxWorkMs`.
+ */
 const maxHours = { server: 6, embedded: 1 };
 const maxWorkMs = 500;
 /**
- * The number of calls per statement, which takes about two seconds. A statement of the embedded database blocks the
- * event loop, so it gets fewer.
+ * The number of calls per statement, which takes about two seconds. It's lower for the embedded database, because each
+ * of its statements blocks the event loop.
  */
 const maxCalls = { server: 200_000, embedded: 2_000 };
-/** Each transaction that makes an hour outdated adds a mark. Above this number, they're merged into one. */
+/**
+ * Each transaction that makes an hour outdated adds a mark. Once an hour has more marks than this, we merge them into
+ * one.
+ */
 const maxNotes = 50;
 /**
- * How long we wait after the end of an hour (by the database's clock), so that most of its calls have been stored. For
- * each call that comes later, the hour has to be processed again.
+ * How long we wait after an hour has ended (by the database's clock) until we build its aggregates. By then, most of
+ * its calls have been stored. Each call that's stored later makes us build the hour again.
  */
 const margin = `interval '5 minutes'`;
 
@@ -94,8 +100,8 @@ async function buildHour(tx: Queries, projectId: string, start: Date, callsOfPar
     values,
   );
   const [from, to] = [minIdAt(start.getTime()), minIdAt(start.getTime() + hourMs)];
-  // Build the aggregates of a busy hour in several steps. The steps may insert aggregates with the same attributes, so
-  // readers have to add them up.
+  // Build the aggregates of a busy hour in several steps. Different steps may insert aggregates with the same
+  // attributes, so readers have to add them up.
   const parts = await tx.query<{ id: string }>(
     `select id from (
        select id, row_number() over (order by id) as number from calls where project_id = $1::uuid and id >= $2::uuid and id < $3::uuid
@@ -109,7 +115,10 @@ async function buildHour(tx: Queries, projectId: string, start: Date, callsOfPar
   }
 }
 
-/** Builds the aggregates of the latest outdated day that is over and has no outdated hours. */
+/**
+ * Builds the aggregates of the latest outdated day. Skips days that aren't over yet, and days that still have outdated
+ * hours.
+ */
 async function buildDay(tx: Queries): Promise<boolean> {
   const [day] = await tx.query<{ projectId: string; start: Date }>(
     `select d.project_id as "projectId", d.start
@@ -182,7 +191,10 @@ const columns = ['project_id, scope, span, start, name, attempted', ...attribute
 const sums = (measures: Readonly<Record<Measure | Histogram, string>>): string =>
   [...summed.map((name) => `sum(${measures[name]})`), histogram(measures.durations), histogram(measures.first_chunks)].join(', ');
 
-/** Returns SQL for a histogram, which lists each call if there are only a few, and otherwise the count of each slot. */
+/**
+ * Returns SQL for a histogram. If there are only a few calls, the histogram lists each of them. Otherwise it has a
+ * count for each slot.
+ */
 function histogram(time: string): string {
   const elements = `array_agg(usage_slot(${time}) + 1024) filter (where ${time} is not null)`;
   return `case when cardinality(${elements}) > 64 then usage_add_histograms(${elements}, null) else ${elements} end`;

@@ -11,15 +11,15 @@ import { aggregatesOf, coverByAggregates, isMostlyRows } from './aggregates.ts';
 export interface MatchingPeriods {
   readonly periods: readonly Period[];
   /**
-   * How many calls in these periods match the filters. This ignores filters that aggregates don't support, and counts
-   * periods without aggregates as zero.
+   * The number of calls in these periods that match the filters. Filters that aggregates don't support are ignored, and
+   * periods without aggregates count as zero.
    */
   readonly calls: number;
 }
 
 /**
- * Yields periods that may have matching calls, latest first. Each list contains at least `wanted` calls (except for the
- * last list), according to those filters that aggregates support. Returns null if aggregates don't help.
+ * Yields lists of periods that may contain matching calls, latest first. Judging by the filters that aggregates
+ * support, each list except the last contains at least `wanted` matching calls. Returns null if aggregates don't help.
  */
 export async function findMatchingPeriods(
   queries: Queries,
@@ -54,13 +54,10 @@ export async function findMatchingPeriods(
   };
 
   return (async function* () {
-    // The edges have no aggregates, so we don't know how many calls they contain. Count them as zero.
+    // Count the calls in the edges as zero. We don't know how many there are, because the edges have no aggregates.
     const edges = cover.edges.map((edge) => ({ ...edge, calls: 0, span: 'hour' as const }));
     const left = [...(await readMatching(cover.segments)), ...edges].toSorted((one, other) => other.from - one.from);
-    /**
-     * Removes the latest spans from `left` and returns them. Takes as many as it needs to get at least `wanted`
-     * matching calls.
-     */
+    /** Removes the latest spans from `left` and returns them, until they have at least `wanted` matching calls. */
     const take = (): typeof left => {
       let calls = 0;
       const after = left.findIndex((span) => {

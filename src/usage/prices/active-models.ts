@@ -47,7 +47,7 @@ export interface ImportReceipt {
   readonly changed: readonly string[];
   readonly unchanged: readonly string[];
   readonly removed: readonly string[];
-  /** Imported rows that have no effect, because gateway.yaml overrides them. */
+  /** The ids of models whose imported row has no effect, because gateway.yaml overrides it. */
   readonly kept_by_file: readonly string[];
 }
 
@@ -58,7 +58,10 @@ export function createActiveModels<Row extends ModelRow>(options: ActiveModelsOp
   let configured = options.configured;
   let stored: JsonObject = {};
   let active: Models<Row> = configured;
-  /** The last recorded price of each model, to skip the comparison with the database if it hasn't changed. */
+  /**
+   * The last recorded price of each model. As long as a price hasn't changed, we don't have to compare it with the
+   * database.
+   */
   const recorded = new Map<string, JsonObject | null>();
   /** True if somebody may have changed the imported rows since we last read them. */
   let isStale = true;
@@ -157,8 +160,8 @@ export function createActiveModels<Row extends ModelRow>(options: ActiveModelsOp
 }
 
 /**
- * Merges imported rows into those of the configuration, whose order is kept. An imported row replaces the built-in row
- * with the same id. All other imported rows go to the end.
+ * Merges imported rows into the configured ones without changing their order. An imported row replaces a built-in row
+ * with the same id, but not a row from gateway.yaml. Rows with new ids go to the end.
  */
 function mergeModels<Row extends ModelRow>(configured: Models<Row>, imported: Models<Row>): Models<Row> {
   const rows = Object.entries(configured).map(([id, row]) => [id, row.source === 'starter' ? (imported[id] ?? row) : row] as const);

@@ -7,12 +7,12 @@ import { lockGlobal } from '../../db/locks.ts';
 import { toBatches } from '../../db/row-batches.ts';
 import { insertPrices, type PriceRow, periodColumns } from './price-history.ts';
 
-/** The number of models per statement. Each model has only a few prices, so the result has fewer than 500 rows. */
+/** The number of models per statement. A model only has a few prices, so a statement returns fewer than 500 rows. */
 const batchSize = 50;
 
 /**
- * Corrects the history from `from` to `to` (exclusive). Returns the models whose history has changed, and those that
- * can't be corrected because they have no current price.
+ * Corrects the history from `from` to `to` (exclusive). Returns the models whose history was changed, and the models
+ * that couldn't be corrected because they have no current price.
  */
 export async function correctHistory(
   tx: Queries,

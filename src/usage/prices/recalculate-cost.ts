@@ -9,8 +9,8 @@ import type { ModelPrices } from './stored-price.ts';
 export type RecalculatedCost =
   | { readonly kind: 'cost'; readonly nanos: number }
   /**
-   * Why a cost can't be recalculated: the model has no price, the units of a per-unit price aren't stored, or it's a
-   * video, which is settled in `src/videos`.
+   * We can't recalculate the cost, because the model has no price, because it has a price per unit but the units aren't
+   * stored, or because it's a video (`src/videos` settles those).
    */
   | { readonly kind: 'price_unknown' | 'units_not_kept' | 'video' };
 

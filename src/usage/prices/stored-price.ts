@@ -12,8 +12,8 @@ export interface ModelPrices extends UnitPrices {
 }
 
 /**
- * Writes prices under the names that they have in gateway.yaml. Returns null if the model has no price at all. `amount`
- * formats nano-dollars, and `factor` formats the factors of service tiers, which are whole millionths.
+ * Converts prices to an object with the names that gateway.yaml uses. Returns null if the model has no price at all.
+ * `amount` formats nano-dollars. `factor` formats the factors of service tiers, which are given in millionths.
  */
 export function writePrices<Amount>(
   { price, perImageNanos, perMillionCharactersNanos, perSecondNanos }: ModelPrices,

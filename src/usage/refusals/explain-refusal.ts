@@ -108,7 +108,7 @@ export function explainRefusal(row: ExplainedRow): { explanation: string; advice
 }
 
 /**
- * Describes a ceiling, e.g. as `100 calls per day`. If the rule is unknown, the limit is assumed to be an amount of
+ * Describes a ceiling, e.g. as `100 calls per day`. If we don't know the rule, we assume that the limit is an amount of
  * money.
  */
 function describeCeiling({ rule, limit }: Pick<ExplainedRow, 'rule' | 'limit'>): string {

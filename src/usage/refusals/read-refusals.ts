@@ -62,8 +62,8 @@ export async function findRecorded(queries: Queries, projectId: string, ids: rea
 }
 
 /**
- * Limits how many rows are counted. That's only needed when filtering by application, which the stored counts don't
- * include.
+ * Limits how many rows we count. We only have to count rows when filtering by application, because the stored counts
+ * don't include it.
  */
 export const maxCountedRows = 10_000;
 

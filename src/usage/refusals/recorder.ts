@@ -42,8 +42,7 @@ export const maxRowsPerMinute = 60;
 const maxQueuedRows = 10_000;
 const maxCounts = 20_000;
 /**
- * The number of rows per transaction. It's limited because every statement of the embedded database blocks the event
- * loop.
+ * Limits the number of rows per transaction, because every statement of the embedded database blocks the event loop.
  */
 const maxBatch = 500;
 const maxCodePoints = 256;
@@ -53,7 +52,7 @@ const stopTimeoutMs = 2_000;
 
 interface KeyWindow {
   rows: number;
-  /** The counts of this key by reason. Only includes calls since we last began to store counts. */
+  /** Counts this key's refusals by reason, starting from when we last began to store counts. */
   readonly counts: Map<string, RefusalCount>;
 }
 
@@ -61,7 +60,9 @@ export function createRefusalRecorder({ database, logger }: { database: Database
   let rows: RefusedRow[] = [];
   let counts = new Map<string, RefusalCount>();
   let storingCounts = 0;
-  /** The end of the rate limit's current minute (`performance.now()`, which can't be set back). */
+  /**
+   * When the current minute of the rate limit ends. We compare it with `performance.now()`, which never goes backwards.
+   */
   let windowEndsAt = 0;
   let windows = new Map<string, KeyWindow>();
   /** Errors that have already been recorded, because an error can pass through several places that record refusals. */
@@ -141,8 +142,7 @@ export function createRefusalRecorder({ database, logger }: { database: Database
     rows = rows.slice(batch.length);
     counts = new Map();
     storingCounts = waiting.size;
-    // The counts in `waiting` are about to be stored, so refusals from now on need new counts, which will be added to
-    // the stored ones.
+    // We're about to store the counts in `waiting`. Later refusals need new counts, which we'll add to the stored ones.
     for (const window of windows.values()) window.counts.clear();
     try {
       await storeRefusals(database, batch, withRecorded(waiting, batch));
@@ -186,8 +186,8 @@ export function createRefusalRecorder({ database, logger }: { database: Database
 }
 
 /**
- * Adds the rows of a batch to the recorded counts. Doing this earlier would be wrong if the process dies before the
- * rows are stored.
+ * Adds the rows of a batch to the `recorded` counts. We don't do this any earlier, because the counts would be wrong if
+ * the process died before it has stored the rows.
  */
 function withRecorded(counts: ReadonlyMap<string, RefusalCount>, batch: readonly RefusedRow[]): RefusalCount[] {
   const merged = new Map([...counts].map(([name, count]) => [name, { ...count }]));

@@ -34,8 +34,8 @@ export interface RefusalCount {
 }
 
 /**
- * Stores refused calls and counts in one transaction. Drops those of projects that no longer exist. Existing rows stay
- * unchanged.
+ * Stores refused calls and counts in one transaction. Leaves out projects that no longer exist, and doesn't change
+ * calls that are already stored.
  */
 export async function storeRefusals(database: Database, rows: readonly RefusedRow[], counts: readonly RefusalCount[]): Promise<void> {
   await database.transaction(async (tx) => {

@@ -12,21 +12,26 @@ import type { Period } from '../analytics/range.ts';
 import { type Addends, type Measure, selectSums } from '../sums.ts';
 import { coverPeriods, joinAdjacent, splitSegments } from './spans.ts';
 
-/** The attribute by which a rollup sums up calls. `project` is the sum of all calls in the project. */
+/**
+ * A rollup has one sum for each value of this attribute. `project` stands for a single sum of all calls in the project.
+ */
 export type Scope = 'project' | 'key' | 'source' | 'model' | 'task';
 
 export interface RollupRequest {
   /**
-   * The id of a project, or the ids of several. With several projects and the scope `project`, the name of each sum is
-   * the id of its project.
+   * The ids of one or more projects. With several projects and the scope `project`, each sum is named after the id of
+   * its project.
    */
   readonly projectId: string | readonly string[];
   readonly scope: Scope;
   /** Each period begins where the previous one ends, so that no row is in two of them. */
   readonly periods: readonly Period[];
-  /** Only reads sums with these names, with one index lookup for each. Null stands for calls without a value. */
+  /**
+   * If set, we only read the sums with these names, with one index lookup per name. Null stands for calls without a
+   * value.
+   */
   readonly names?: readonly (string | null)[];
-  /** Names keys by their prefix instead of their id. */
+  /** If true, keys are named by their prefix instead of their id. */
   readonly byPrefix?: boolean;
   readonly condition?: (name: string) => string;
 }

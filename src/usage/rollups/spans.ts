@@ -1,4 +1,4 @@
-/** Splits periods of time into segments, for which there are stored sums, and edges, for which there are none. */
+/** Splits periods of time into segments that have stored sums and edges that don't. */
 import { dayMs, hourMs, minuteMs, monthAt } from '../../core/time.ts';
 import type { Period } from '../analytics/range.ts';
 
@@ -10,9 +10,9 @@ export interface Segment extends Period {
 }
 
 export interface Cover {
-  /** The time for which there are stored sums. Adjacent spans of the same kind are merged into one segment. */
+  /** The time that's covered by stored sums. Adjacent spans of the same length are merged into one segment. */
   readonly segments: readonly Segment[];
-  /** Time without stored sums, for which we have to read call rows. */
+  /** The time that isn't covered by stored sums, so we have to read call rows for it. */
   readonly edges: readonly Period[];
 }
 
@@ -56,7 +56,7 @@ export function joinAdjacent(periods: readonly Period[]): Period[] {
   return joined;
 }
 
-/** Splits segments into single spans. This makes lookups faster if the index has the start before the name. */
+/** Splits segments into single spans. If an index has the start before the name, this makes lookups faster. */
 export function splitSegments(segments: readonly Segment[]): Segment[] {
   return segments.flatMap(({ span, from, to }) => {
     const spans: Segment[] = [];

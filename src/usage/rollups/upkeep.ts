@@ -16,15 +16,15 @@ import { buildAggregates } from '../hourly-aggregates/build.ts';
 
 const intervalMs = 30_000;
 /**
- * The number of increments per transaction. It takes half a second, during which erasures have to wait. The embedded
- * database also blocks the event loop, so it gets fewer.
+ * The number of increments per transaction. Erasures have to wait for the transaction, which takes half a second. The
+ * number is lower for the embedded database, which also blocks the event loop.
  */
 const maxIncrements = { server: 5_000, embedded: 500 };
 const maxFilledCalls = { server: 20_000, embedded: 250 };
 
 /**
- * Usage per minute is read from the increments, so don't merge those of the current minute (by the database's clock).
- * The other two minutes are a margin for processes whose clocks differ.
+ * Don't merge the increments of the current minute (by the database's clock), because we read the usage per minute from
+ * them. The other two minutes are a margin for processes whose clocks differ.
  */
 const selectMergeable = `select ctid from usage_increments where start < now() - interval '3 minutes' order by start limit $1::integer`;
 

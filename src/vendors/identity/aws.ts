@@ -8,8 +8,8 @@ import type { ServerClock } from './server-clock.ts';
 import { type AwsCredentials, createSigner, mintBedrockToken, signRequest } from './sign-request.ts';
 
 /**
- * The longest lifetime of a token that AWS allows. If a token was derived from credentials that expire earlier, it
- * expires with them.
+ * The longest lifetime of a token that AWS allows. A token expires earlier if the credentials that it was derived from
+ * do.
  */
 const tokenSeconds = 43_200;
 

@@ -16,8 +16,8 @@ export function createAzureLoader(settings: AzureIdentitySettings): LoadCredenti
 
 /**
  * Chooses a credential by the environment variables that Azure's own tools use, in the order of the default chain. We
- * can't keep it, because it would return the same token until that nearly expires. Secrets and certificates can also be
- * replaced at any time.
+ * create a new one each time, because a credential returns the same token until shortly before the token expires.
+ * Secrets and certificates can also be replaced at any time.
  */
 async function createCredential(settings: AzureIdentitySettings, env: NodeJS.ProcessEnv): Promise<TokenCredential> {
   const azure = await import('@azure/identity');

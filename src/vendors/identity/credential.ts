@@ -3,7 +3,7 @@ import type { HttpRequest, HttpResponse, VendorHttpClient } from '../http-client
 
 export interface Credential {
   authorize(request: HttpRequest): Promise<HttpRequest>;
-  /** When the credential expires according to the clock that `LoadCredential` uses. Null if it never does. */
+  /** When the credential expires, by the clock that `LoadCredential` uses. Null if it never expires. */
   readonly expiresAtMs: number | null;
   /** The secrets in this credential. They're stripped from all messages. */
   readonly secrets: readonly string[];

@@ -17,8 +17,8 @@ export function describeIdentityError(error: unknown): string {
 }
 
 /**
- * Returns the message of an error or its cause, or else the error's code. Cuts off the request and response that
- * Azure's library appends.
+ * Returns the message of an error. If it's empty, returns the message of the cause, or else the error's code. Cuts off
+ * the request and response that Azure's library appends.
  */
 function readMessage(error: unknown): string {
   const [message = ''] = errorSummary(error).split(/\s*(?:Headers: |Trace ID: |Browse to )/, 1);

@@ -29,8 +29,8 @@ async function createClient(scopes: readonly string[], credentialsFile: string |
     gcpMetadata.resetIsAvailableCache();
     return auth.getClient();
   }
-  // The library does the same for GOOGLE_APPLICATION_CREDENTIALS. If we used `keyFilename`, it would warn us each time
-  // that the file could come from a stranger.
+  // The library does the same for the file in GOOGLE_APPLICATION_CREDENTIALS. If we passed it `keyFilename` instead, it
+  // would warn us each time that the file could come from a stranger.
   const client = await auth._getApplicationCredentialsFromFilePath(credentialsFile);
   if (client instanceof JWT || client instanceof BaseExternalAccountClient) client.scopes = [...scopes];
   return client;

@@ -38,7 +38,7 @@ interface RunningIdentity extends VendorIdentity {
 }
 
 export function createIdentities({ clock, logger }: IdentitiesDeps) {
-  /** Keyed by the settings of the identity, so that providers with the same settings share it. */
+  /** Maps settings to the identity that uses them, so that providers with the same settings share it. */
   const running = new Map<string, RunningIdentity>();
   /** Maps each provider with an identity to its key in `running`. */
   let keys = new Map<string, string>();
@@ -74,8 +74,8 @@ export function createIdentities({ clock, logger }: IdentitiesDeps) {
       authorize: async (request) => credential.current().authorize(request),
       rejected({ headers }) {
         const { date } = headers;
-        // AWS is the only cloud that rejects requests if our clock is wrong. Correct it before we get a new token,
-        // because one that's derived at the wrong time would be useless.
+        // AWS is the only cloud that rejects requests if our clock is wrong. Correct the clock before we get a new
+        // token, because a token that's derived at the wrong time would be useless.
         if (type === 'aws') serverClock.setByDate(typeof date === 'string' ? date : null);
         credential.refreshEarly();
       },
@@ -99,9 +99,9 @@ export function createIdentities({ clock, logger }: IdentitiesDeps) {
 
   return {
     /**
-     * Starts the identities of these providers that aren't running yet. Call this before `replace`, so that they have a
-     * credential when the providers are first used. Resolves when each of them has tried to get one, or after
-     * `limitMs`. Returns null if all identities are already running.
+     * Starts those identities of the providers that aren't running yet. Call this before `replace`, so that they
+     * already have a credential when the providers are first used. Resolves when we've tried once to get a credential
+     * for each of them, or after `limitMs`. Returns null if all identities are already running.
      */
     prepare(sources: readonly IdentitySource[], limitMs: number): Promise<void> | null {
       const added = add(sources);

@@ -39,8 +39,8 @@ const minDelayMs = 1_000;
  */
 const maxDelayMs = 3_600_000;
 /**
- * The minimum interval between early refreshes. A vendor may reject requests for reasons that a new credential doesn't
- * change.
+ * The minimum interval between early refreshes. We don't refresh after every rejected request, because the vendor may
+ * have a reason that a new credential doesn't change.
  */
 const earlyRefreshIntervalMs = 300_000;
 
@@ -109,9 +109,7 @@ export function createRefreshedCredential({ load, name, clock, onFailure, onReco
     secrets: (): readonly string[] => [...(credential?.secrets ?? []), ...previousSecrets],
     state,
     start: (): void => loop.start(),
-    /**
-     * Resolves after the first attempt to get a credential, whether it worked or not, but after `limitMs` at the latest.
-     */
+    /** Resolves when we've tried once to get a credential, whether it worked or not. Waits for `limitMs` at most. */
     async firstAttempt(limitMs: number): Promise<void> {
       const finished = new AbortController();
       await Promise.race([started.promise.then(() => finished.abort()), pause(limitMs, finished.signal)]);
