@@ -138,7 +138,7 @@ export interface LearningGroupInput extends LearningBatchInput {
   readonly position: number;
 }
 
-/** The unfinished groups of a batch, and how long each has to wait for its next attempt. */
+/** Lists the unfinished groups of a batch, and how long each of them has to wait for its next attempt. */
 export interface PendingGroups {
   readonly groups: readonly PendingGroup[];
   /** The total number of groups in the batch. Older versions didn't return this. */

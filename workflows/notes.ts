@@ -6,7 +6,7 @@
  * Texts that `isNote` recognizes stay unencrypted. The payload codecs reject all other sentences.
  */
 
-/** What each step of the daily cleanup deletes or updates. The steps run in this order. */
+/** Maps each step of the daily cleanup to what it deletes or updates. The steps run in this order. */
 export const cleanupTasks = {
   'deletion-periods': 'deletion periods that take effect',
   conversations: 'old conversations',

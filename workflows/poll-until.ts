@@ -11,7 +11,7 @@ import type { Progress, Wait } from './contract.ts';
 /** Starts the next run with `continueAsNew`, which never returns. */
 type ContinueAsNew = () => Promise<never>;
 
-/** The shortest delay. It keeps a run from spinning if a delay was rounded down to zero. */
+/** All delays are at least this long. This keeps a run from spinning if a delay was rounded down to zero. */
 export const minWaitMs = 1_000;
 
 export function timeAfter(waitMs: number): Date {

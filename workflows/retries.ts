@@ -36,13 +36,14 @@ export interface RetryOptions {
 const longestWaitMs = 10 * 60_000;
 
 /**
- * For activities that only depend on the database and Temporal. Both recover on their own, so the first delay is short.
+ * Retry options for activities that only depend on the database and Temporal. Both recover on their own, so the first
+ * delay is short.
  */
 export const recovering: RetryOptions = { firstMs: 1_000, maxMs: longestWaitMs };
 
 /**
- * For local activities, which Temporal itself retries. It does that forever, because only the database can fail here, and
- * it will recover.
+ * Options for local activities, which Temporal itself retries. It never gives up, because only the database can fail
+ * here, and it will recover.
  */
 export const localOptions = {
   startToCloseTimeout: '1 minute',

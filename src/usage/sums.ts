@@ -33,8 +33,7 @@ export type Measure = Exclude<keyof typeof callMeasures, Histogram>;
 
 export interface Addends {
   /**
-   * Says which rows `from` contains: stored sums, calls (`c`), or attempts (`a`), which are joined to their calls
-   * (`c`).
+   * The kind of rows in `from`: stored sums, calls (`c`), or attempts (`a`). Attempts are joined to their calls (`c`).
    */
   readonly row: 'stored' | 'c' | 'a';
   /** An SQL expression for the name of a row's group. */

@@ -32,7 +32,7 @@ export interface HttpRequest extends Timeouts {
   readonly url: Address;
   readonly method: 'POST' | 'GET';
   readonly headers: Readonly<Record<string, string>>;
-  /** For a body in chunks, set the `content-length` header too. Without it, Node uses chunked encoding. */
+  /** If the body consists of chunks, also set the `content-length` header. Otherwise, Node uses chunked encoding. */
   readonly body: Buffer | readonly Buffer[] | AsyncIterable<Buffer> | null;
   /** Null or missing for a direct connection that trusts the default certificate authorities. */
   readonly egress?: Egress | null | undefined;
@@ -267,7 +267,7 @@ function ignoreLateError(): void {
 }
 
 /**
- * Converts a connection error to a VendorError. `unsent` is the phase before there's a connection, `start` lasts until
+ * Converts a connection error to a VendorError. In the phase `unsent`, there's no connection yet. `start` lasts until
  * the response headers arrive, and `body` is everything after that.
  */
 export function toVendorError(cause: unknown, phase: 'unsent' | 'start' | 'body'): VendorError {

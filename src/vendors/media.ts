@@ -49,7 +49,7 @@ export function buildMediaProviders(
 
 export interface MediaRequest {
   readonly provider: MediaProvider;
-  /** The model's id at the vendor, or the voice. */
+  /** The vendor's id for the model, or the voice if the vendor's format expects it in the URL. */
   readonly model: string;
   readonly fields: MediaFields;
   /** The optional fields that the model supports. Null if we don't know them. */

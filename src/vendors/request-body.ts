@@ -20,7 +20,7 @@ export interface BodyContext {
 
 /**
  * The version of the messages API that we use unless the caller asks for another one. The clouds have their own name
- * for this version, but use Anthropic's names for later ones.
+ * for this version, but later versions have the same names as Anthropic's.
  */
 export const firstVersion = '2023-06-01';
 

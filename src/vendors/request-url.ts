@@ -32,7 +32,7 @@ export function requestUrl(provider: AddressedProvider, target: RequestTarget): 
  * in Bedrock's names. Semicolons are allowed too, but some servers cut off the segment there, so we encode them.
  */
 function encodeSegment(model: string): string {
-  // URL parsers remove a segment of dots, even if it's encoded.
+  // URL parsers remove the segments `.` and `..`, even if they're encoded.
   if (/^\.{1,2}$/.test(model)) throw new VendorError('status', 'a model cannot be named "." or ".."', { status: 404 });
   return encodeURIComponent(model).replace(/%(?:3A|40|24|26|2B|2C|3D)/g, decodeURIComponent);
 }

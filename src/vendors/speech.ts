@@ -78,7 +78,7 @@ function writeRequest({ provider, model, fields, takes }: MediaRequest): { url: 
  * the path, or the query parameter `model`.
  */
 function voiceUrl(baseUrl: string, { voiceIn, path }: MediaProvider['speech'], voice: string): URL {
-  // URL parsers remove a segment of dots, so the request would go somewhere else.
+  // URL parsers remove the segments `.` and `..`, so the request would go somewhere else.
   if (voice === '.' || voice === '..') throw gatewayError('no_route', { refusal: { reason: 'model_unknown' } });
   const encoded = encodeURIComponent(voice);
   if (path.includes('{voice}')) return new URL(baseUrl + path.replaceAll('{voice}', encoded));

@@ -9,7 +9,7 @@ import type { ProviderConnection } from './vendor.ts';
 const minSecretLength = 5;
 
 /**
- * Returns the secrets of a provider: its key, and the values of its fixed headers, because one of them may contain
+ * Returns the secrets of a provider. These are its key and the values of its fixed headers, one of which may contain
  * another key.
  */
 export function collectSecrets({

@@ -14,7 +14,7 @@ export interface VendorHosts {
   readonly assetOrigins: readonly string[];
 }
 
-/** A URL that was checked to belong to the vendor, so it may be requested. */
+/** A URL that we've found to belong to the vendor, so we may request it. */
 export interface VendorAddress {
   readonly url: URL;
   /** True if the URL has the same origin as the provider's base URL, which means that the key can be sent there. */
@@ -46,7 +46,7 @@ export function isAddress(text: string): boolean {
   return text.length <= maxAddressLength && !ambiguousCharacters.test(text) && URL.canParse(text);
 }
 
-/** Parses an absolute URL. Returns null if it's not allowed to be requested. */
+/** Parses an absolute URL. Returns null if we may not request it. */
 export function parseVendorAddress(text: string, hosts: VendorHosts): VendorAddress | null {
   if (!isAddress(text)) return null;
   const authority = /^https?:\/\/([^/?#]+)/i.exec(text)?.[1];

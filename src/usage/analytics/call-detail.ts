@@ -30,7 +30,7 @@ type AttemptFields = 'n' | 'provider' | 'model' | 'status' | 'outcome' | 'waitMs
 export interface AttemptDetail extends Pick<Attempt, AttemptFields> {
   /** Null if the provider has no pool. */
   readonly member: string | null;
-  /** The vendor's own id for the request, e.g. for its support team. Null if it didn't send one. */
+  /** The vendor's own id for the request, e.g. for its support team. Null if the vendor didn't send one. */
   readonly requestId: string | null;
   readonly startedAt: Date;
   readonly input: number;

@@ -1,6 +1,6 @@
 /**
- * Finds calls by any id that a person may have. Each lookup takes a few steps in an index, no matter how many calls the
- * project has.
+ * Finds calls by any kind of id that somebody may look for. Each lookup takes a few steps in an index, no matter how
+ * many calls the project has.
  */
 import { isUuid } from '../../core/ids.ts';
 import type { Queries } from '../../db/database.ts';
@@ -16,7 +16,7 @@ export interface FoundCall {
 }
 
 export interface FoundCalls {
-  /** Calls with this id, or for which a vendor has returned this request id. */
+  /** Calls that have this id, or whose vendor has returned it as its request id. */
   readonly calls: readonly FoundCall[];
   /** Null if there's no recorded refusal with this id. */
   readonly refused: RefusedCallRow | null;

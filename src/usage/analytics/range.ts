@@ -143,7 +143,7 @@ export const maxChartUnits = 75;
 
 export function unitFor({ from, to }: Period): CalendarUnit {
   const hours = (to - from) / hourMs;
-  // The period may begin and end in the middle of a unit, so leave room for those two.
+  // The period may begin and end in the middle of a unit, so leave room for two more units.
   const atMost = maxChartUnits - 2;
   if (hours * 60 <= atMost) return 'minute';
   if (hours <= atMost) return 'hour';

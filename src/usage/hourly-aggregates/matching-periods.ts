@@ -57,7 +57,7 @@ export async function findMatchingPeriods(
     // Count the calls in the edges as zero. We don't know how many there are, because the edges have no aggregates.
     const edges = cover.edges.map((edge) => ({ ...edge, calls: 0, span: 'hour' as const }));
     const left = [...(await readMatching(cover.segments)), ...edges].toSorted((one, other) => other.from - one.from);
-    /** Removes the latest spans from `left` and returns them, until they have at least `wanted` matching calls. */
+    /** Removes the latest spans from `left` and returns them. Stops once they have at least `wanted` matching calls. */
     const take = (): typeof left => {
       let calls = 0;
       const after = left.findIndex((span) => {

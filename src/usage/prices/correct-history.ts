@@ -43,8 +43,8 @@ export async function correctHistory(
 }
 
 /**
- * Returns the rows of the corrected history, in which the current price applies from `from` to `to`. Returns an empty
- * list if that's already the case, or if the model has no current price. `rows` have to be sorted by time.
+ * Returns the rows to insert so that the current price applies from `from` to `to`. Returns an empty list if that's
+ * already the case, or if the model has no current price. `rows` have to be sorted by time.
  */
 function correctedRows(rows: readonly PriceRow[], from: number, to: number): PriceRow[] {
   const now = rows.at(-1);

@@ -46,7 +46,7 @@ export function toStoredPrice(prices: ModelPrices): JsonObject | null {
   const written = writePrices(prices, String, String);
   if (!written?.above_tokens) return written;
   const { above_tokens: above, ...others } = written;
-  // The entries are sorted, because JavaScript keeps keys that are numbers in ascending order.
+  // JavaScript keeps numeric keys in ascending order, so the entries are already sorted.
   return { ...others, above: Object.entries(above).map(([tokens, price]) => ({ tokens: Number(tokens), ...price })) };
 }
 

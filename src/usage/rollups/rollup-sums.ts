@@ -19,7 +19,7 @@ export type Scope = 'project' | 'key' | 'source' | 'model' | 'task';
 
 export interface RollupRequest {
   /**
-   * The ids of one or more projects. With several projects and the scope `project`, each sum is named after the id of
+   * The ids of one or more projects. With several projects and the scope `project`, the name of each sum is the id of
    * its project.
    */
   readonly projectId: string | readonly string[];

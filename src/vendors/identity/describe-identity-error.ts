@@ -9,7 +9,7 @@ export function describeIdentityError(error: unknown): string {
   // Don't use the message of `JSON.parse`, because it quotes the file.
   if (error instanceof SyntaxError) return 'a file or a response is not valid JSON';
   const message = readMessage(error);
-  // The SDK quotes the command and its output, which can contain secrets.
+  // Return a fixed message, because the SDK quotes the command and its output, which can contain secrets.
   if (/^Command failed/i.test(message)) return 'the credential_process of the AWS profile failed';
   const code = isObject(error) ? asString(error.name) : null;
   const text = code === null || code === 'Error' || message.startsWith(code) ? message : `${code}: ${message}`;

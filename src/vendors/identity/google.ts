@@ -12,7 +12,8 @@ export function createGoogleLoader({ scopes, credentialsFile, impersonate }: Goo
     // Create a new client each time, because a client returns the same token until shortly before it expires.
     const client = await createClient(scopes, credentialsFile);
     if (impersonate !== null) return requestImpersonated(client, impersonate, scopes);
-    // Keep the other headers that the library returns. One of them may say which project's quota Google should charge.
+    // Keep the other headers that the library returns, because one of them may name the project whose quota Google
+    // should charge.
     const { authorization = '', ...headers } = Object.fromEntries(await client.getRequestHeaders());
     const token = authorization.replace(/^Bearer /i, '');
     if (token === '') throw new Error('Google returned no access token');
