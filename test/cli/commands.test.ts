@@ -259,7 +259,7 @@ test('rejects `.` and `..` as arguments because they would change the URL path',
       for (const dots of ['.', '..']) {
         const line = `${name} ${names.map((each) => (each === parameter ? dots : 'x')).join(' ')}`;
         tried += 1;
-        if ((await gateway(line)) === 0 || !errors.includes(`${parameter}: must not be ${dots}`)) accepted.push(`${line}: ${errors}`);
+        if ((await gateway(line)) === 0 || !errors.includes(`${parameter}: must not be "${dots}"`)) accepted.push(`${line}: ${errors}`);
       }
   }
   expect(accepted).toEqual([]);
