@@ -1,18 +1,20 @@
 /** Converts errors to HTTP statuses and bodies (docs/api/reference.md#errors). No other file does this. */
 
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ErrorRequestHandler } from 'express';
 import { contextOverflowCode, type ErrorCode, GatewayError, gatewayError, VendorError } from '../core/errors.ts';
 import type { Logger } from '../observability/logger.ts';
 import { recordErrorCode } from '../observability/tracing.ts';
 import { ClientDisconnectedError } from './body.ts';
 import { breakOff } from './break-off.ts';
-import type { ErrorPace } from './error-pace.ts';
 import { endWithLinger } from './lingering-close.ts';
 import { PlainTextError } from './plain-text-error.ts';
 
 /** The format of an error body, which is `messages` on the messages route and `chat` everywhere else. */
 export type ErrorStyle = 'chat' | 'messages';
+
+/** Returns how long to delay an error response to this request, in milliseconds (`error-pace.ts`). */
+export type ErrorPace = (request: IncomingMessage) => number;
 
 export interface ErrorReports {
   readonly logger: Logger;

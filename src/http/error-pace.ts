@@ -5,8 +5,8 @@
  * but hold back none of them for more than a second. We never hold back a successful response, but with HTTP
  * pipelining, it has to wait for the errors before it.
  */
-import type { IncomingMessage } from 'node:http';
 import { LRUCache } from 'lru-cache';
+import type { ErrorPace } from './error-handler.ts';
 import type { RequestOwner } from './request-owner.ts';
 
 const intervalMs = 5;
@@ -14,9 +14,6 @@ const intervalMs = 5;
 const maxDelayMs = 1_000;
 /** If there are more owners than this, the ones that haven't had an error for the longest time start over. */
 const maxOwners = 10_000;
-
-/** Returns how long to delay an error response to this request, in milliseconds. */
-export type ErrorPace = (request: IncomingMessage) => number;
 
 export interface ErrorPaceOptions {
   readonly ownerOf: RequestOwner;

@@ -152,7 +152,7 @@ test.each([
     const answer = await call('/v1/chat/completions', body, { authorization: `Bearer ${key}` });
     expect([answer.status, await answer.json()]).toEqual([
       400,
-      { error: expect.objectContaining({ code: 'bad_json', message: expect.stringContaining(`${member}: not accepted`) }) },
+      { error: expect.objectContaining({ code: 'bad_json', message: expect.stringContaining(`${member}: not allowed`) }) },
     ]);
   }
 });

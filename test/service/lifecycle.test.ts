@@ -33,7 +33,11 @@ describe('a data directory with an entry of the wrong type', () => {
   it.each([
     ['db.lock', 'folder', /^gateway: cannot open the embedded database: cannot lock \S+: [^\n]+\n$/],
     ['admin-token', 'folder', /^gateway: cannot read the admin token of \S+: EISDIR[^\n]+\n$/],
-    ['admin-token', 'file', /^gateway: cannot read the admin token of \S+: the admin token in \S+ must have at least 16 characters[^\n]+\n$/],
+    [
+      'admin-token',
+      'file',
+      /^gateway: cannot read the admin token of \S+: the admin token in \S+ must have at least 16 characters[^\n]+\n$/,
+    ],
     ['addresses', 'file', /^gateway: cannot write \S+: EEXIST[^\n]+\n$/],
     ['journal', 'file', /^gateway: cannot use the data directory [^\n]+ENOTDIR[^\n]+\n$/],
   ])('exits with 1 and prints one error line if %s is a %s', async (name, kind, complaint) => {
