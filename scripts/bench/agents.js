@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
  *
  *   cache-control    uses the messages dialect and moves the mark for the vendor's cache to the end of the history
  *   changing-system  changes the date and the directory in the first system block of each request
- *   compaction       replaces all but the last messages by a summary every 15 turns
+ *   compaction       replaces all but the last messages with a summary every 15 turns
  *   edited           rewrites the last question every 5 turns
  *   reordered-tools  lists the tools in a different order in each request
  *   sliding          sends only the newest messages

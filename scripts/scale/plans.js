@@ -40,7 +40,7 @@ export async function readStatements(file, from) {
 /** Binary parameters are buffers, and JSON.stringify turns those into objects. Turn them back into buffers. */
 const reviveBuffer = (/** @type {string} */ _, /** @type {any} */ value) => (value?.type === 'Buffer' ? Buffer.from(value.data) : value);
 
-/** A statement that takes longer than this is only explained once for the same values. */
+/** If a statement takes longer than this, we explain it only once for each set of values. */
 const slowMs = 3_000;
 /** @type {Map<string, Plan>} */
 const slowPlans = new Map();

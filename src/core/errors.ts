@@ -159,8 +159,8 @@ export type VendorErrorKind =
  */
 export interface VendorReport {
   /**
-   * The vendor's error code. Each vendor has its own code for prompts that are too long, which we replace by
-   * `context_length_exceeded`.
+   * The vendor's error code. If a prompt is too long, it's always `context_length_exceeded`, because each vendor has a
+   * different code for that.
    */
   readonly code: string | null;
   readonly type: string | null;

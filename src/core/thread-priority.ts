@@ -11,7 +11,7 @@ export function listThreads(): ReadonlySet<string> {
   }
 }
 
-/** Makes the priority of the threads lower than that of the process by `nice`. */
+/** Lowers the priority of the threads. `nice` is the difference from the priority of the process. */
 export function lowerPriorities(threads: Iterable<string>, nice: number): void {
   for (const thread of threads) {
     try {

@@ -14,7 +14,7 @@ const placeholder = '[credential]';
  */
 const maxPasses = 8;
 
-/** Replaces all credentials in a text by a placeholder. Idempotent. */
+/** Replaces all credentials in a text with a placeholder. Idempotent. */
 export function maskCredentials(text: string): string {
   let masked = text;
   for (let pass = 0; pass < maxPasses; pass += 1) {
@@ -55,7 +55,7 @@ export function findCredentials(text: string): readonly Credential[] {
   return separate;
 }
 
-/** We share this list, because nearly all texts have no credentials. */
+/** Shared by all texts without credentials, because nearly all texts have none. */
 const none: readonly never[] = [];
 
 const restOfRun = /[\w+/=~.%-]{1,4096}/y;

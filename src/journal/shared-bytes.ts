@@ -139,8 +139,8 @@ export function mayShareBytes({ meta }: Frame): boolean {
 }
 
 /**
- * If the frame has a shared body, returns a frame with the whole body instead. `read` returns bytes of the segment, or
- * fewer if the segment ends before that.
+ * If the frame only refers to its body, returns a frame that contains the whole body. `read` reads from the segment
+ * and returns fewer bytes than requested if the segment ends before that.
  */
 export async function expandFrame(frame: Frame, read: (offset: number, length: number) => Promise<Buffer>): Promise<Frame> {
   const parsed = sharedSchema.safeParse(parseJson(frame.meta.toString('utf8')));

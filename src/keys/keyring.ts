@@ -75,7 +75,7 @@ export interface Keyring {
   ): Promise<{ readonly before: KeyRecord; readonly after: KeyRecord }>;
   revoke(projectId: string, prefix: string): Promise<KeyRecord>;
   /**
-   * Replaces a key by a new one with the same settings and the same usage. The old one keeps working for
+   * Replaces a key with a new one with the same settings and the same usage. The old one keeps working for
    * `grace_seconds` from the body. `id` is for the new key (see `issue`).
    */
   rotate(projectId: string, prefix: string, input: unknown, id?: string): Promise<IssuedKey>;

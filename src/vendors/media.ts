@@ -135,7 +135,7 @@ async function readErrorBody(body: ResponseBody): Promise<Buffer> {
   return Buffer.concat(chunks).subarray(0, maxErrorBytes);
 }
 
-/** The cause of a VendorError `unreadable` if a URL leads to a host that isn't one of the provider's. */
+/** Explains a VendorError `unreadable`: the vendor sent a URL, but its host doesn't belong to the provider. */
 export class HostNotAllowedError extends Error {
   constructor() {
     super("the address must be on one of the vendor's hosts");

@@ -133,7 +133,7 @@ async function exportExplore(deps: ExploreDeps, context: ConsoleContext): Promis
   return figuresCsv(context, `${project.slug}-usage-${formatTimeIn(range.from, zone, 'date')}.csv`, named, { unit, group });
 }
 
-/** Replaces ids and hashes by names for the CSV export. Unknown end users keep their full hash. */
+/** Replaces ids and hashes with names for the CSV export. Unknown end users keep their full hash. */
 function withNames(report: FiguresReport, names: Names): FiguresReport {
   return { ...report, groups: report.groups.map((entry) => ({ ...entry, name: names.get(entry.name ?? '') ?? entry.name })) };
 }

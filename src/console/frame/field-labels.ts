@@ -1,7 +1,7 @@
 /**
- * Replaces the paths of fields, which our errors contain, by the labels that people see. The labels are only known once
- * the form has been rendered. So `fieldLabel` renders a placeholder, and `resolveFieldLabels` fills it in on the
- * finished page.
+ * Our errors name a field by its path. In the console, we show the field's label instead, which we only know once the
+ * form has been rendered. So `fieldLabel` renders a placeholder, and `resolveFieldLabels` fills it in on the finished
+ * page.
  */
 import { formatIssues, type Issue } from '../../core/error-messages.ts';
 import { filterLabels } from './call-filters.ts';

@@ -28,7 +28,7 @@ function headersOf({ recalls, subject }: PlaygroundInput): Record<string, string
   return { ...(recalls && { 'x-gateway-memory': 'recall' }), ...(subject !== '' && { 'x-gateway-memory-subject': subject }) };
 }
 
-/** Replaces the base64 of images by a placeholder, because it can be several megabytes long. */
+/** Replaces the base64 of images with a placeholder, because it can be several megabytes long. */
 function shorten(input: PlaygroundInput): PlaygroundInput {
   const cut = (images: readonly string[]) => images.map((url) => (isDataUrl(url) ? `${url.slice(0, url.indexOf(',') + 1)}<BASE64>` : url));
   return { ...input, images: cut(input.images), turns: input.turns.map((turn) => ({ ...turn, images: cut(turn.images) })) };

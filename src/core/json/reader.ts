@@ -73,7 +73,7 @@ export function readJson(
     return value;
   };
 
-  /** Returns an empty container, or `unfinished` if it has members, which then come next. */
+  /** Returns the container if it's empty. Otherwise returns `unfinished`, and its first member is read next. */
   const open = (container: unknown[] | Record<string, unknown>, close: number): unknown => {
     if (containers.length >= maxDepth) fail();
     at += 1;

@@ -89,8 +89,8 @@ export interface RouteCodec {
    */
   parseRequest(body: Buffer, spans: BodySpans): RequestSummary;
   /**
-   * Returns the edits that turn the caller's body into a request to this vendor. They replace the model by the vendor's
-   * id, and make the vendor report the usage of streams.
+   * Returns the edits that turn the caller's body into a request to this vendor. They replace the model with the
+   * vendor's id, and make the vendor report the usage of streams.
    */
   patchForVendor(body: Buffer, spans: BodySpans, vendorModel: string, stream: boolean): Splice[];
   /** Parses a JSON response. Returns null if it isn't a response of this route. */

@@ -1,5 +1,5 @@
 /**
- * Parses data URLs (RFC 2397) and replaces them by digests. We don't run regular expressions over the whole text,
+ * Parses data URLs (RFC 2397) and replaces them with digests. We don't run regular expressions over the whole text,
  * because bodies can be up to 32 MiB.
  */
 import { hash } from 'node:crypto';
@@ -24,7 +24,7 @@ export function parseDataUrl(text: string): { mediaType: string; bytes: Buffer }
 }
 
 /**
- * Replaces each base64 data URL in `text` by `[media type, size, SHA-256]`, so the same URL always gives the same
+ * Replaces each base64 data URL in `text` with `[media type, size, SHA-256]`, so the same URL always gives the same
  * result. Short URLs stay unchanged. Otherwise, a text full of empty URLs would grow eightfold, and we'd compute a hash
  * for every 13 characters.
  */

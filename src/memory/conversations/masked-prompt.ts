@@ -40,7 +40,7 @@ export function readPrompt(route: PromptRoute, body: unknown, masker: Credential
   };
 }
 
-/** Replaces each getter by its value. Getters of classes are lost when an object is sent to another thread. */
+/** Replaces each getter with its value. Getters of classes are lost when an object is sent to another thread. */
 export function toPlainPrompt({ context, extras, parts, prefill }: MaskedPrompt): MaskedPrompt {
   const toPlainExtra = (extra: ExtraPart): ExtraPart => ({ ...extra, text: extra.text });
   return {

@@ -174,8 +174,8 @@ function parseStatement(entry: unknown, context: Context): Statement | Refusal {
 }
 
 /**
- * Finds the message that supports a claim. If several messages contain the evidence, prefers messages of the user, and
- * then the latest.
+ * Finds the message that supports a claim. If several messages contain the evidence, we prefer the ones that the user
+ * wrote, and take the latest of those.
  */
 function findSource(
   claim: Omit<Claim, 'index'>,

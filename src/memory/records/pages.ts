@@ -20,7 +20,7 @@ export async function findPage(queries: Queries, projectId: string, subject: str
   return page ?? null;
 }
 
-/** Lists subjects with a profile page in alphabetical order. The page starts after the subject `after`. */
+/** Lists the subjects that have a profile page, in alphabetical order, and starts after the subject `after`. */
 export function listProfiles(
   queries: Queries,
   projectId: string,

@@ -48,8 +48,8 @@ export async function sampleWords(tx: Queries, projectId: string, { passages, me
 }
 
 /**
- * Reads the index on the model from its end. The newest passages are there, starting with those that have no vector
- * yet. If we only ordered by id, PostgreSQL might read passages of other projects.
+ * Reads the newest passages, which are at the end of the index on the embedding model. Passages without a vector come
+ * first. If we ordered by id alone, PostgreSQL might also read passages of other projects.
  */
 const newestPassages = (project: string): string =>
   `select lexemes from memory_passages where project_id = ${project} order by embedding_model desc, id desc limit ${sampleSize}`;

@@ -1,6 +1,4 @@
-/**
- * Defines the metrics of the usage views, with how they're computed and how groups are ranked.
- */
+/** Defines the metrics of the usage views: how to compute each one, and how to rank groups by it. */
 import type { CostlyFigure, Figures } from './figures.ts';
 import type { Group, Rank } from './figures-request.ts';
 

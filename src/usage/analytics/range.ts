@@ -33,7 +33,7 @@ export interface Range extends Period {
   readonly previous: Period;
 }
 
-/** We reject longer ranges, because they're of no use and don't fit into a chart by day. */
+/** We reject longer ranges, because a chart with a bar for each day would become unreadable. */
 const maxYears = 5;
 
 /**

@@ -30,8 +30,8 @@ const maxCalls = { server: 200_000, embedded: 2_000 };
  */
 const maxNotes = 50;
 /**
- * How long we wait after an hour has ended (by the database's clock) until we build its aggregates. By then, most of
- * its calls have been stored. Each call that's stored later makes us build the hour again.
+ * After the end of an hour, we wait this long before we build its aggregates, so that most of its calls have been
+ * stored. For each call that's stored even later, we have to build the hour again. We use the database's clock.
  */
 const margin = `interval '5 minutes'`;
 

@@ -99,7 +99,7 @@ export function createRefreshedCredential({ load, name, clock, onFailure, onReco
       if (credential === null || remainingMs() === 0) throw noCredential(name, problem, credential !== null);
       return credential;
     },
-    /** Call this if the vendor has rejected the credential. A new one is then requested soon. */
+    /** Call this if the vendor has rejected the credential, so that we request a new one before the old one expires. */
     refreshEarly(): void {
       const now = performance.now();
       if (loop.isFailing || now - lastEarlyRefreshMs < earlyRefreshIntervalMs) return;
