@@ -17,9 +17,13 @@ const busyWaitMs = 10;
 const othersMs = 4;
 /** If a turn of the event loop is shorter than this, there was no other work to do. */
 const idleTurnMs = 0.2;
+/** We assume that a piece takes no longer than this, because we can't measure it separately from other work. */
+const maxPieceMs = 2;
 
 export interface TurnsOptions {
   readonly now?: () => number;
+  /** How much time the event loop has spent so far on all work. */
+  readonly activeMs?: () => number;
   readonly isBusy?: () => boolean;
 }
 
@@ -28,18 +32,18 @@ export interface TurnsOptions {
  * their turns in the order in which they asked, whichever project they work for. While the event loop is busy, all
  * large buffers together get about a tenth of its time. While it isn't, they get whatever is left.
  */
-export function createTurns({ now = () => performance.now(), isBusy }: TurnsOptions = {}): () => Promise<void> {
+export function createTurns({ isBusy, ...clocks }: TurnsOptions = {}): () => Promise<void> {
+  const { now = () => performance.now() } = clocks;
   let last: Promise<void> = Promise.resolve();
   let ownMs = 0;
-  const isBusyWithOthers = isBusy ?? createIsBusy({ ownMs: () => ownMs });
+  const isBusyWithOthers = isBusy ?? createIsBusy({ ...clocks, ownMs: () => ownMs });
   const letOthersRun = async (): Promise<void> => {
     if (isBusyWithOthers()) await wait(busyWaitMs);
     else await letOthersRunOnce();
-    // The next piece runs now. This measures slightly too much, because it includes other work that runs before the
-    // next turn.
+    // The next piece runs now. A turn can be much longer than the piece, because it includes other work.
     const startedAt = now();
     setImmediate(() => {
-      ownMs += now() - startedAt;
+      ownMs += Math.min(now() - startedAt, maxPieceMs);
     });
   };
   const letOthersRunOnce = async (): Promise<void> => {

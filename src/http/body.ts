@@ -112,9 +112,11 @@ function readArriving(request: IncomingMessage, limitBytes: number, memory: KeyB
     });
     request.on('end', () => {
       clearTimeout(timer);
-      const [only] = chunks;
-      if (only && chunks.length === 1) resolve(only);
-      else resolve(size < largeBytes ? Buffer.concat(chunks, size) : joinInTurns(chunks, size));
+      // Don't keep the chunks here, because the request exists until the response has been sent.
+      const received = chunks.splice(0);
+      const [only] = received;
+      if (only && received.length === 1) resolve(only);
+      else resolve(size < largeBytes ? Buffer.concat(received, size) : joinInTurns(received, size));
     });
     // All requests emit `close`, usually after `end`. We only create the error if the body is incomplete, because
     // creating it for every request takes 7 µs of CPU (measured). We don't need to listen for `error`, because `close`

@@ -65,8 +65,9 @@ export function sendError(
 
 function sendPaced(response: ServerResponse, errorPace: ErrorPace, send: () => void): void {
   const delayMs = errorPace(response.req);
-  if (delayMs === 0) send();
-  else setTimeout(() => response.destroyed || response.headersSent || send(), delayMs);
+  if (delayMs === 0) return send();
+  const timer = setTimeout(() => response.headersSent || send(), delayMs);
+  response.once('close', () => clearTimeout(timer));
 }
 
 /**

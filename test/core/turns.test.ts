@@ -80,3 +80,21 @@ test('waits for 10 ms between two pieces while the event loop is busy with other
   for (let piece = 0; piece < 5; piece += 1) await take();
   expect(performance.now() - from).toBeGreaterThan(45);
 });
+
+test('waits for other work, but not for its own', async () => {
+  /** Does 60 pieces of 2 ms on a simulated clock, with other work in between. */
+  const work = async (othersMs: number): Promise<void> => {
+    let time = 0;
+    const take = createTurns({ now: () => time, activeMs: () => time });
+    for (let piece = 0; piece < 60; piece += 1) {
+      await take();
+      time += 2 + othersMs;
+    }
+  };
+  // If it waited even once, thousands of turns would pass.
+  expect((await countTurns(work(0))).turns).toBeLessThan(200);
+  const from = performance.now();
+  await work(8);
+  // It measures for a tenth of a second, and then waits for 10 ms before each piece.
+  expect(performance.now() - from).toBeGreaterThan(300);
+});
