@@ -65,7 +65,10 @@ export function sendError(
 
 function sendPaced(response: ServerResponse, errorPace: ErrorPace, send: () => void): void {
   const delayMs = errorPace(response.req);
-  if (delayMs === 0) return send();
+  if (delayMs === 0) {
+    send();
+    return;
+  }
   const timer = setTimeout(() => response.headersSent || send(), delayMs);
   response.once('close', () => clearTimeout(timer));
 }
