@@ -185,10 +185,10 @@ function watchParsing(): { parses: Parse[]; stop(): void } {
   const parses: Parse[] = [];
   JSON.parse = (...given: [text: string, ...unknown[]]): unknown => {
     const stack = new Error().stack ?? '';
-    // PGlite parses the `jsonb` columns of rows itself.
+    // The database clients parse `jsonb` columns, e.g. when a project is loaded again after a late notification.
     const place = /\/(src\/demo-vendor|scripted-vendor)\//.test(stack)
       ? 'vendor'
-      : /\/src\/(journal|memory|usage|db)\/|\/node_modules\/@electric-sql\//.test(stack)
+      : /\/src\/(journal|memory|usage|db)\/|\/node_modules\/(?:@electric-sql|pg)\//.test(stack)
         ? 'drain'
         : 'call';
     parses.push({ text: given[0], place });
