@@ -4,7 +4,7 @@
  */
 import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
-import { createIsBusy } from './event-loop-load.ts';
+import { createIsBusy, type IsBusyOptions } from './event-loop-load.ts';
 
 export const pieceBytes = 1_024 * 1_024;
 
@@ -20,10 +20,7 @@ const idleTurnMs = 0.2;
 /** We assume that a piece takes no longer than this, because we can't measure it separately from other work. */
 const maxPieceMs = 2;
 
-export interface TurnsOptions {
-  readonly now?: () => number;
-  /** How much time the event loop has spent so far on all work. */
-  readonly activeMs?: () => number;
+export interface TurnsOptions extends Omit<IsBusyOptions, 'ownMs'> {
   readonly isBusy?: () => boolean;
 }
 
