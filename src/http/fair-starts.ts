@@ -7,6 +7,9 @@
  * others the least. The rest take turns. We can't know in advance how much CPU time a request takes, so we start fewer
  * of them if the previous turn was long.
  *
+ * While calls of other projects are waiting, we start only a few requests of a project that aren't calls, e.g. searches
+ * of memory. One of these can take as long as ten calls.
+ *
  * Node accepts only a few connections per turn (`listen.ts`). While connections keep arriving, we keep the turns short
  * by starting no requests. Otherwise a client that connects after someone who opens 2,000 streams would have to wait
  * until almost all of these are open.
@@ -31,6 +34,9 @@ const maxAcceptMs = 5;
  */
 const maxWaiting = 10_000;
 
+/** How often a project may start a request that isn't a call while calls of other projects are waiting. */
+const yieldMs = 20;
+
 export interface FairStartsOptions {
   /** Requests of the same owner share one place in the rotation. */
   readonly ownerOf: RequestOwner;
@@ -54,6 +60,10 @@ export function startFairly(listener: RequestListener, options: FairStartsOption
   let arrived: ServerResponse[] = [];
   /** The requests that we couldn't start in earlier turns, by owner. The first owner in the map is served next. */
   const waiting = new Map<string, ServerResponse[]>();
+  /** The requests that let the waiting calls of other projects go first, by owner. */
+  const yielding = new Map<string, ServerResponse[]>();
+  /** When an owner may start its next request that isn't a call. Only used while calls are waiting. */
+  const nextOtherAt = new Map<string, number>();
   let isScheduled = false;
   let turnStartedAt = 0;
   let perTurn = burst;
@@ -94,7 +104,7 @@ export function startFairly(listener: RequestListener, options: FairStartsOption
     }
     const responses = arrived;
     arrived = [];
-    if (waiting.size === 0 && responses.length <= burst) startAll(responses);
+    if (waiting.size === 0 && yielding.size === 0 && responses.length <= burst) startAll(responses);
     else startInTurns(responses);
   };
 
@@ -103,7 +113,7 @@ export function startFairly(listener: RequestListener, options: FairStartsOption
     turnStartedAt += lastTurnMs;
     if (waiting.size === 0) perTurn = burst;
     else perTurn = lastTurnMs > longTurnMs ? Math.ceil(perTurn / 2) : perTurn + 1;
-    for (const [owner, requests] of byOwner(responses)) {
+    for (const [owner, requests] of yieldToCalls(byOwner(responses))) {
       const earlier = waiting.get(owner);
       if (earlier) earlier.push(...requests);
       else if (requests.length > burst) waiting.set(owner, requests);
@@ -116,10 +126,30 @@ export function startFairly(listener: RequestListener, options: FairStartsOption
     const backlog = waiting.values().reduce((sum, { length }) => sum + length, 0);
     for (let left = backlog > maxWaiting ? Math.max(perTurn, responses.length) : perTurn; left > 0; left -= 1) {
       const [next] = waiting.keys();
-      if (next === undefined) return;
+      if (next === undefined) break;
       start(next, 1);
     }
-    if (waiting.size > 0) schedule();
+    if (waiting.size === 0) nextOtherAt.clear();
+    if (waiting.size > 0 || yielding.size > 0) schedule();
+  };
+
+  /** Returns the requests that can start or wait in turn. The rest let the calls of other projects go first. */
+  const yieldToCalls = (arrived: ReadonlyMap<string, ServerResponse[]>): [owner: string, requests: ServerResponse[]][] => {
+    const time = now();
+    return [...new Set([...yielding.keys(), ...arrived.keys()])].map((owner) => {
+      const requests = arrived.get(owner) ?? [];
+      const earlier = yielding.get(owner) ?? [];
+      yielding.delete(owner);
+      if (waiting.keys().every((other) => other === owner)) return [owner, [...earlier, ...requests]];
+      const { calls = [], others = [] } = Object.groupBy(requests, ({ req }) => (isCall(req) ? 'calls' : 'others'));
+      earlier.push(...others);
+      if (earlier.length > 0 && time >= (nextOtherAt.get(owner) ?? time)) {
+        calls.push(...earlier.splice(0, 1));
+        nextOtherAt.set(owner, time + yieldMs);
+      }
+      if (earlier.length > 0) yielding.set(owner, earlier);
+      return [owner, calls];
+    });
   };
 
   const byOwner = (responses: readonly ServerResponse[]): Map<string, ServerResponse[]> => {
@@ -154,6 +184,11 @@ export function startFairly(listener: RequestListener, options: FairStartsOption
       hasAccepted = true;
     },
   };
+}
+
+/** Returns true for the routes that call a vendor, and for the list of models, which takes hardly any time. */
+function isCall({ url = '' }: IncomingMessage): boolean {
+  return /^\/+v1\/+(?!\/|memory\/)/.test(url);
 }
 
 /**

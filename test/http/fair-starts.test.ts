@@ -11,8 +11,8 @@ function createStarts(requestMs: number) {
   let run: (() => void) | null = null;
   const started: string[] = [];
   const requests: IncomingMessage[] = [];
-  const toResponse = (project: string): ServerResponse => {
-    const request = { headers: { authorization: `Bearer ${project}` }, socket: {}, destroyed: false } as IncomingMessage;
+  const toResponse = (project: string, url: string): ServerResponse => {
+    const request = { url, headers: { authorization: `Bearer ${project}` }, socket: {}, destroyed: false } as IncomingMessage;
     requests.push(request);
     return { req: request } as ServerResponse;
   };
@@ -36,9 +36,9 @@ function createStarts(requestMs: number) {
       time += 1;
       connectionAccepted();
     },
-    receive(project: string, count: number) {
+    receive(project: string, count: number, url = '/v1/chat/completions') {
       for (let at = 0; at < count; at += 1) {
-        const response = toResponse(project);
+        const response = toResponse(project, url);
         listener(response.req, response as Parameters<typeof listener>[1]);
       }
     },
@@ -111,6 +111,61 @@ test('adapts the number of requests started per turn to how long the turns take'
   const counts = ({ turn }: typeof slow) => Array.from({ length: 6 }, () => turn().length);
   expect(counts(slow)).toEqual([16, 8, 4, 2, 3, 2]);
   expect(counts(fast)).toEqual([16, 17, 18, 19, 20, 21]);
+});
+
+test("starts a search only every 20 ms while another project's calls are waiting", () => {
+  const { receive, turn } = createStarts(1);
+  receive('busy', 1_000);
+  turn();
+  receive('searching', 16, '/v1/memory/search');
+  const startedAt: number[] = [];
+  for (let time = 0; time < 100; ) {
+    const started = turn();
+    if (started.includes('searching')) startedAt.push(time);
+    expect(started.filter((project) => project === 'searching').length).toBeLessThanOrEqual(1);
+    time += started.length;
+  }
+  expect(startedAt.length).toBeGreaterThanOrEqual(4);
+  for (const [index, time] of startedAt.slice(1).entries()) expect(time - (startedAt[index] ?? 0)).toBeGreaterThanOrEqual(20);
+});
+
+test.each(['/v1/memory/items', '/v1//memory/items', '/provision/teams', '/console', '/mcp'])(
+  "%s lets other projects' calls go first",
+  (url) => {
+    const { receive, turn } = createStarts(1);
+    receive('busy', 1_000);
+    turn();
+    receive('other', 3, url);
+    expect(turn().filter((project) => project === 'other')).toHaveLength(1);
+  },
+);
+
+test.each(['/v1/embeddings', '//v1/messages'])("%s doesn't let other projects' calls go first", (url) => {
+  const { receive, turn } = createStarts(1);
+  receive('busy', 1_000);
+  turn();
+  receive('other', 3, url);
+  expect(turn().filter((project) => project === 'other')).toHaveLength(3);
+});
+
+test("starts searches immediately while no other project's calls are waiting", () => {
+  const { receive, turn } = createStarts(1);
+  receive('searching', 100, '/v1/memory/search');
+  expect(turn()).toHaveLength(16);
+  receive('searching', 100);
+  expect(turn().length).toBeGreaterThan(0);
+});
+
+test('starts all searches that let calls go first as soon as none are waiting', () => {
+  const { receive, turn, isIdle } = createStarts(0.1);
+  receive('busy', 40);
+  turn();
+  receive('searching', 10, '/v1/memory/search');
+  expect(turn().filter((project) => project === 'searching')).toHaveLength(1);
+  expect(turn()).toContain('busy');
+  const rest: string[] = [];
+  while (!isIdle()) rest.push(...turn());
+  expect(rest.filter((project) => project === 'searching')).toHaveLength(9);
 });
 
 test("doesn't look up which project a request belongs to while only a few requests arrive", () => {
