@@ -23,7 +23,7 @@ import { openTrace } from './trace.js';
  * @typedef {object} Row
  * @property {string} kind
  * @property {number} perSecond rate at which the other project sends calls
- * @property {number} usualP50 in milliseconds, without the neighbour
+ * @property {number} usualP50 in milliseconds, without the neighbour, over all measurements with the same `perSecond`
  * @property {number} p50 in milliseconds, with the neighbour
  * @property {number} usualP99
  * @property {number} p99
@@ -36,6 +36,17 @@ import { openTrace } from './trace.js';
  * @property {Record<string, number>} responses number of responses that the neighbour received, by status
  * @property {number} receivedBytes number of bytes that the neighbour received, including incomplete responses
  * @property {boolean} isOk
+ */
+
+/**
+ * The calls of the other project without the neighbour (`usual`) and together with it (`disturbed`).
+ * @typedef {object} Measurement
+ * @property {string} kind
+ * @property {number} perSecond
+ * @property {import('./other-project.js').Result} usual
+ * @property {import('./other-project.js').Result} disturbed
+ * @property {Row['responses']} responses
+ * @property {number} receivedBytes
  */
 
 /** @typedef {ReturnType<typeof parseOptions>} Options */
@@ -53,19 +64,20 @@ const otherFiles = 1_000;
 /** @param {string[]} args the command-line arguments */
 export async function runNoisyNeighbour(args) {
   const options = parseOptions(args);
-  /** @type {Row[]} */
-  const rows = [];
+  /** @type {Measurement[]} */
+  const measurements = [];
   try {
     await withBench({}, async (bench) => {
       const session = await startSession(bench, options);
       for (const name of options.names) {
-        const row = await session.measure(name);
-        rows.push(row);
-        console.log(`${row.kind}: ${describe(row)}`);
+        const measurement = await session.measure(name);
+        measurements.push(measurement);
+        console.log(`${name}: ${describe(toRow(measurement, [measurement]))}`);
       }
     });
   } finally {
     // Even if something fails, print the rows that we have. It took minutes to measure them.
+    const rows = measurements.map((measurement) => toRow(measurement, measurements));
     if (rows.length > 0) console.log(formatTable(rows));
     if (options.json !== undefined) await writeFile(options.json, `${JSON.stringify(rows, null, 2)}\n`);
   }
@@ -169,7 +181,7 @@ async function startSession(bench, { checkout, seconds, warmUp, load, rate, stre
   };
 
   return {
-    /** @param {string} name @returns {Promise<Row>} */
+    /** @param {string} name @returns {Promise<Measurement>} */
     async measure(name) {
       const kind = kinds[name];
       if (!kind) throw new Error(`unknown kind: ${name}`);
@@ -188,26 +200,35 @@ async function startSession(bench, { checkout, seconds, warmUp, load, rate, stre
       const { responses, receivedBytes } = await neighbour.ask({ stop: true });
       await settle();
       if (kind.other === 'ruled') await setRules([]);
-      return { ...toRow(name, rate, usual, disturbed), responses, receivedBytes };
+      return { kind: name, perSecond: rate, usual, disturbed, responses, receivedBytes };
     },
   };
+}
 
-  /**
-   * @param {string} kind
-   * @param {number} perSecond
-   * @param {import('./other-project.js').Result} usual
-   * @param {import('./other-project.js').Result} disturbed
-   * @returns {Omit<Row, 'responses' | 'receivedBytes'>}
-   */
-  function toRow(kind, perSecond, usual, disturbed) {
-    const [usualP50, p50] = [centile(usual.durations, 0.5), centile(disturbed.durations, 0.5)];
-    const [usualP99, p99] = [centile(usual.durations, 0.99), centile(disturbed.durations, 0.99)];
-    const [usualNewP90, newP90] = [centile(usual.newDurations, 0.9), centile(disturbed.newDurations, 0.9)];
-    const { failed, failure, lateP99 } = disturbed;
-    const isOk = failed === 0 && isTolerable(usualP50, p50) && isTolerable(usualP99, p99);
-    const calls = disturbed.durations.length;
-    return { kind, perSecond, usualP50, p50, usualP99, p99, usualNewP90, newP90, lateP99, calls, failed, failure, isOk };
-  }
+/**
+ * Compares the calls together with the neighbour with the undisturbed calls of all measurements at the same rate. Those
+ * of a single measurement aren't enough, because their p99 depends on whether a garbage collection happens to be among
+ * them.
+ * @param {Measurement} measurement
+ * @param {readonly Measurement[]} all
+ * @returns {Row}
+ */
+function toRow({ kind, perSecond, disturbed, responses, receivedBytes }, all) {
+  const usual = all.filter((other) => other.perSecond === perSecond).map((other) => other.usual);
+  const [durations, newDurations] = [sorted(usual.map((calls) => calls.durations)), sorted(usual.map((calls) => calls.newDurations))];
+  const [usualP50, p50] = [centile(durations, 0.5), centile(disturbed.durations, 0.5)];
+  const [usualP99, p99] = [centile(durations, 0.99), centile(disturbed.durations, 0.99)];
+  const [usualNewP90, newP90] = [centile(newDurations, 0.9), centile(disturbed.newDurations, 0.9)];
+  const { failed, failure, lateP99 } = disturbed;
+  const isOk = failed === 0 && isTolerable(usualP50, p50) && isTolerable(usualP99, p99);
+  const calls = disturbed.durations.length;
+  const times = { usualP50, p50, usualP99, p99, usualNewP90, newP90, lateP99 };
+  return { kind, perSecond, ...times, calls, failed, failure, responses, receivedBytes, isOk };
+}
+
+/** @param {readonly Float64Array[]} lists */
+function sorted(lists) {
+  return Float64Array.from(lists.flatMap((list) => [...list])).sort();
 }
 
 /**
