@@ -26,13 +26,8 @@ export interface ErrorReports {
  * Sends an error response, which can be delayed (`error-pace.ts`). Errors that we didn't expect are logged, and the
  * caller gets `internal_error`. `callId` is the id of the call that failed, if there is one.
  */
-export function sendError(
-  response: ServerResponse,
-  error: unknown,
-  style: ErrorStyle,
-  { logger, countError, errorPace }: ErrorReports,
-  callId?: string,
-): void {
+export function sendError(response: ServerResponse, error: unknown, style: ErrorStyle, reports: ErrorReports, callId?: string): void {
+  const { logger, countError } = reports;
   if (error instanceof ClientDisconnectedError || response.destroyed) return;
   const call = callId === undefined ? {} : { call: callId };
   if (response.headersSent) {
@@ -44,7 +39,7 @@ export function sendError(
   if (error instanceof PlainTextError || error instanceof URIError) {
     const { status, message } = error instanceof PlainTextError ? error : invalidUrl();
     countError('bad_request');
-    sendPaced(response, errorPace, () => sendBytes(response, status, 'text/plain; charset=utf-8', Buffer.from(`${message}\n`)));
+    sendPaced(response, reports, () => sendBytes(response, status, 'text/plain; charset=utf-8', Buffer.from(`${message}\n`)));
     return;
   }
   const apiError = error instanceof GatewayError ? error : gatewayError('internal_error', { cause: error });
@@ -60,16 +55,25 @@ export function sendError(
     style === 'messages'
       ? { type: 'error', error: { type: messagesErrorType(status), message, ...members } }
       : { error: { message, type: code, code, ...members } };
-  sendPaced(response, errorPace, () => sendJson(response, status, body));
+  sendPaced(response, reports, () => sendJson(response, status, body));
 }
 
-function sendPaced(response: ServerResponse, errorPace: ErrorPace, send: () => void): void {
+function sendPaced(response: ServerResponse, { logger, errorPace }: ErrorReports, send: () => void): void {
   const delayMs = errorPace(response.req);
   if (delayMs === 0) {
     send();
     return;
   }
-  const timer = setTimeout(() => response.headersSent || send(), delayMs);
+  const timer = setTimeout(() => {
+    if (response.headersSent) return;
+    try {
+      send();
+    } catch (err) {
+      // Nobody catches what a timer throws, so it would end the process.
+      logger.error({ err }, 'failed to send an error response');
+      response.destroy();
+    }
+  }, delayMs);
   response.once('close', () => clearTimeout(timer));
 }
 

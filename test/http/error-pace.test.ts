@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
 import { gatewayError } from '../../src/core/errors.ts';
-import { sendError } from '../../src/http/error-handler.ts';
+import { type ErrorReports, sendError } from '../../src/http/error-handler.ts';
 import { createErrorPace } from '../../src/http/error-pace.ts';
 
 const logger = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
@@ -44,21 +44,38 @@ test('a project whose errors have stopped for a moment gets its next error immed
   expect(fail('loop')).toBe(0);
 });
 
-test('sends an error only after it has been held back', async () => {
+/** Sends a request to a server that responds with this error, and returns the response. */
+async function request(error: Error, reports: Partial<ErrorReports>): Promise<{ status: number; body: unknown }> {
   const server = createServer((_request, response) => {
-    const reports = { logger, countError: () => undefined, errorPace: () => 100 };
-    sendError(response, gatewayError('tenant_capped'), 'chat', reports);
+    sendError(response, error, 'chat', { logger, countError: () => undefined, errorPace: () => 0, ...reports });
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
+  try {
+    const response = await fetch(`http://127.0.0.1:${port}/`);
+    return { status: response.status, body: await response.json() };
+  } finally {
+    server.close();
+    await once(server, 'close');
+  }
+}
+
+test('sends an error only after it has been held back', async () => {
   const from = performance.now();
-  const answered = await fetch(`http://127.0.0.1:${port}/`);
+  const { status, body } = await request(gatewayError('tenant_capped'), { errorPace: () => 100 });
   expect(performance.now() - from).toBeGreaterThan(98);
-  expect(answered.status).toBe(429);
-  expect(await answered.json()).toMatchObject({ error: { code: 'tenant_capped' } });
-  server.close();
-  await once(server, 'close');
+  expect(status).toBe(429);
+  expect(body).toMatchObject({ error: { code: 'tenant_capped' } });
+});
+
+test('closes the connection if an error that was held back cannot be sent', async () => {
+  const failures: unknown[] = [];
+  const reports = { logger: { ...logger, error: (fields: object) => failures.push(fields) }, errorPace: () => 1 };
+  // JSON can't contain a BigInt.
+  const error = gatewayError('tenant_capped', { members: { details: { error_code: 1n as unknown as string } } });
+  await expect(request(error, reports)).rejects.toThrow('fetch failed');
+  expect(failures).toEqual([{ err: expect.any(TypeError) }]);
 });
 
 test('drops an error if the caller disconnects while it is held back', async () => {
