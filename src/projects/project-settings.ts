@@ -38,7 +38,10 @@ const providerName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'must
 const retiredName = z
   .string()
   .max(300)
-  .regex(/^(?:[A-Za-z0-9][A-Za-z0-9._-]{0,62}|[^/\s]+\/\S+)$/, 'must be a model as <provider>/<model>, or the name of a provider');
+  .regex(
+    /^(?:[A-Za-z0-9][A-Za-z0-9._-]{0,62}|[^/\s\p{Cc}\p{Cs}]+\/[^\s\p{Cc}\p{Cs}]+)$/u,
+    'must be a model as <provider>/<model>, or the name of a provider',
+  );
 const cache = z.strictObject({
   enabled: z.boolean().describe('whether responses are cached'),
   ttl_seconds: z.int().min(1).max(86_400).describe('how long a response stays in the cache'),
@@ -77,7 +80,8 @@ export const projectInput = z.strictObject({ ...fields, name: nameInput, cache: 
 const storedSettings = z.object({
   providers: fields.providers.default(null),
   ...storedTierFields,
-  retired: fields.retired.default([]),
+  // Don't validate the names, because older versions accepted more of them.
+  retired: z.array(z.string()).default([]),
   required_tags: fields.required_tags.default([]),
   catalog_fill: fields.catalog_fill.default(null),
   may_call: fields.may_call.default(true),

@@ -7,7 +7,7 @@ import type { Tiers } from '../core/call.ts';
 const modelId = z
   .string()
   .max(300)
-  .regex(/^[^/\s]+\/\S+$/, 'must be a model as <provider>/<model>');
+  .regex(/^[^/\s\p{Cc}\p{Cs}]+\/[^\s\p{Cc}\p{Cs}]+$/u, 'must be a model as <provider>/<model>');
 
 const tierName = z
   .string()
@@ -35,7 +35,8 @@ export interface TierSettings {
 
 export const tierFields = { tiers, image_tiers: tiers, speech_tiers: tiers, transcription_tiers: tiers };
 
-const stored = tiers.default({});
+/** Don't validate the names, because older versions accepted more of them. */
+const stored = z.record(z.string(), z.array(z.string())).default({});
 export const storedTierFields = { tiers: stored, image_tiers: stored, speech_tiers: stored, transcription_tiers: stored };
 
 export function toTierSettings({ tiers, image_tiers, speech_tiers, transcription_tiers }: TierSets): TierSettings {

@@ -104,6 +104,26 @@ describeDatabases('projects', (database) => {
     expect((await projects.put(slug, { monthly_cap: 5 })).project.name).toBe('a\nb');
   });
 
+  test('rejects control characters in the names of models, but keeps those that an older version has stored', async () => {
+    await projects.put(slug, {});
+    for (const model of ['one/a\u0001', 'one\u0000/a', 'one/\ud800'])
+      await expect(projects.put(slug, { tiers: { own: [model] }, retired: [model] })).rejects.toMatchObject({
+        code: 'bad_request',
+        issues: [
+          { path: 'tiers.own.0', message: 'must be a model as <provider>/<model>' },
+          { path: 'retired.0', message: 'must be a model as <provider>/<model>, or the name of a provider' },
+        ],
+      });
+    await database().query(
+      `update projects set settings = settings || '{"tiers": {"own": ["one/a\\u0001"]}, "retired": ["one/a\\u0001"]}' where slug = $1::text`,
+      [slug],
+    );
+    expect((await projects.put(slug, { monthly_cap: 5 })).project.settings).toMatchObject({
+      tiers: { own: ['one/a\u0001'] },
+      retired: ['one/a\u0001'],
+    });
+  });
+
   test("rejects a time zone that isn't an IANA name", async () => {
     expect((await projects.put(slug, {})).project.settings.timeZone).toBe('UTC');
     for (const name of ['Europe/Berlin', 'Asia/Kolkata', 'America/Argentina/Buenos_Aires', 'UTC'])
