@@ -52,12 +52,14 @@ test('restores an unsaved form after the session expires and the user signs in a
   await context.close();
 });
 
-test("doesn't restore passwords, cross-site forms or empty forms after sign-in", async () => {
+test("doesn't restore passwords, NUL characters, cross-site forms or empty forms after sign-in", async () => {
   const post = (path: string, fields: Record<string, string>, headers: Record<string, string> = { 'sec-fetch-site': 'same-origin' }) =>
     fetch(gateway().url + path, { method: 'POST', headers, body: new URLSearchParams(fields), redirect: 'manual' });
   const password = await post('/console/account/password', { password: 'secret of mine', repeated: 'secret of mine' });
   expect([password.status, (await password.text()).includes('secret of mine')]).toEqual([303, false]);
   expect((await post('/console/sign-out', { csrf: 'x' })).status).toBe(303);
+  const nul = await post(keys, { name: 'a\0b' });
+  expect([nul.status, nul.headers.get('location')]).toEqual([303, '/console/sign-in?next=%2Fconsole']);
   expect((await post(keys, { name: 'x' }, { 'sec-fetch-site': 'cross-site' })).status).toBe(403);
   expect((await post(keys, { name: 'x'.repeat(300_000) })).status).toBe(303);
   expect(await textOf(post(keys, { name: 'kept', 'models"><script>': '' }), 401)).toContain('kept');

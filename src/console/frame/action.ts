@@ -76,7 +76,7 @@ function isInputError(error: unknown): error is GatewayError {
 }
 
 /** Throws `bad_request`, because PostgreSQL can't store NUL. */
-export function assertNoNul(form: URLSearchParams): void {
+function assertNoNul(form: URLSearchParams): void {
   const names = new Set([...form].flatMap(([name, value]) => (value.includes('\0') ? [name] : [])));
   if (names.size > 0)
     throw gatewayError('bad_request', { issues: [...names].map((path) => ({ path, message: 'must not contain U+0000' })) });

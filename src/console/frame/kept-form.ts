@@ -23,11 +23,11 @@ const technicalFields: ReadonlySet<string> = new Set(['csrf', 'read', 'key_id', 
 
 /**
  * Returns a page with the submitted input, or null if there's nothing to keep. Also null for forms with a password,
- * because passwords are never written into a page.
+ * because passwords are never written into a page, and for forms with NUL, which HTML can't contain.
  */
 export function keptFormPage(form: URLSearchParams, { url, secrets }: Pick<Visit, 'url' | 'secrets'>): PageContent | null {
   const fields = [...form].filter(([name]) => name !== 'csrf');
-  if (fields.length === 0 || fields.some(([name]) => /password/i.test(name))) return null;
+  if (fields.length === 0 || fields.some(([name, value]) => /password/i.test(name) || value.includes('\0'))) return null;
   const signIn = `/console/sign-in?${new URLSearchParams({ next: `/console${signedInPath}` })}`;
   return {
     kind: 'page',

@@ -10,7 +10,7 @@ import type { Logger } from '../../observability/logger.ts';
 import type { Person, Role, Session } from '../../people/person.ts';
 import type { ChangeRecorder } from '../../people/record-change.ts';
 import type { Project } from '../../projects/projects.ts';
-import { assertNoNul, readForm, runSubmitted } from './action.ts';
+import { readForm, runSubmitted } from './action.ts';
 import { assetPath, findAsset } from './assets.ts';
 import { html } from './html.ts';
 import { keptFormPage, maxKeptBytes } from './kept-form.ts';
@@ -160,7 +160,6 @@ async function authorize(access: Access, { session, request }: Visit, options: C
 async function askToSignIn(route: ConsoleRoute, response: Response, visit: Visit, responder: Responder): Promise<void> {
   if (route.method === 'post' && visit.isPartial) throw sessionEnded();
   const form = route.method === 'post' ? await readForm(visit.request, maxKeptBytes).catch(() => null) : null;
-  if (form) assertNoNul(form);
   const page = form && keptFormPage(form, visit);
   if (!page) return redirectToSignIn(response, visit);
   if (visit.newCookie) setCookies(response, [visit.newCookie], visit);
