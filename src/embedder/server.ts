@@ -28,8 +28,8 @@ const requestSchema = z.object({
   encoding_format: z.enum(['float', 'base64'], { error: 'must be float or base64' }).default('float'),
 });
 
-/** The message never quotes the request. */
-class RequestError extends Error {
+/** An error with the status and message of its response. The message never quotes the request. */
+class HttpError extends Error {
   readonly status: number;
   constructor(status: number, message: string) {
     super(message);
@@ -51,8 +51,8 @@ export function createEmbeddingServer({ models, queue, token }: ServerOptions): 
     const left = new AbortController();
     response.once('close', () => left.abort(new Error('the client has disconnected')));
     const respond = async (): Promise<void> => {
-      if (!timingSafeEqual(sha256(request.headers.authorization ?? ''), expected)) throw new RequestError(401, 'invalid token');
-      if (request.method !== 'POST' || request.url !== '/v1/embeddings') throw new RequestError(404, 'not found');
+      if (!timingSafeEqual(sha256(request.headers.authorization ?? ''), expected)) throw new HttpError(401, 'invalid token');
+      if (request.method !== 'POST' || request.url !== '/v1/embeddings') throw new HttpError(404, 'not found');
       // Assume the maximum if the request has no `content-length`.
       const bytes = Number(request.headers['content-length'] ?? maxBodyBytes);
       if (bytes > maxBodyBytes) throw tooLarge();
@@ -60,20 +60,23 @@ export function createEmbeddingServer({ models, queue, token }: ServerOptions): 
       response.once('close', () => {
         heldBytes -= bytes;
       });
-      if (heldBytes > maxHeldBytes) throw new RequestError(429, 'too many texts are waiting; try again in a moment');
+      if (heldBytes > maxHeldBytes) throw new HttpError(429, 'too many texts are waiting; try again in a moment');
       const { model, input, encoding_format: format } = parseBody(await readBody(request));
       const embed = models.get(model);
-      if (!embed) throw new RequestError(404, `${model} is not loaded, because no configured tier uses it`);
-      const embeddings = await queue.add(embed, input, left.signal);
-      if (embeddings === null) throw new RequestError(429, 'too many texts are waiting; try again in a moment');
+      if (!embed) throw new HttpError(404, `${model} is not loaded, because no configured tier uses it`);
+      const queued = queue.add(embed, input, left.signal);
+      if (queued === null) throw new HttpError(429, 'too many texts are waiting; try again in a moment');
+      const embeddings = await queued.catch(() => {
+        throw new HttpError(500, 'the model failed to compute the embeddings');
+      });
       sendJson(response, 200, toResponse(model, embeddings, format));
     };
     respond().catch((error: unknown) => sendError(request, response, error));
   });
 }
 
-function tooLarge(): RequestError {
-  return new RequestError(413, `the body is larger than ${maxInputBytes} bytes`);
+function tooLarge(): HttpError {
+  return new HttpError(413, `the body is larger than ${maxInputBytes} bytes`);
 }
 
 async function readBody(request: IncomingMessage): Promise<string> {
@@ -89,11 +92,11 @@ async function readBody(request: IncomingMessage): Promise<string> {
 
 function parseBody(body: string): z.output<typeof requestSchema> {
   const json = parseJson(body);
-  if (json === undefined) throw new RequestError(400, 'the body is not valid JSON');
+  if (json === undefined) throw new HttpError(400, 'the body is not valid JSON');
   const parsed = requestSchema.safeParse(json);
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
-  throw new RequestError(400, `${issue?.path.join('.') || 'body'}: ${issue?.message}`);
+  throw new HttpError(400, `${issue?.path.join('.') || 'body'}: ${issue?.message}`);
 }
 
 function toResponse(model: LocalModel, embeddings: readonly Embedding[], format: 'float' | 'base64'): object {
@@ -115,8 +118,7 @@ function sendError(request: IncomingMessage, response: ServerResponse, error: un
   // Drain the request. If it hasn't arrived completely, close the connection as well.
   request.resume();
   if (response.destroyed) return;
-  const [status, message] =
-    error instanceof RequestError ? [error.status, error.message] : [500, 'the model failed to compute the embeddings'];
+  const [status, message] = error instanceof HttpError ? [error.status, error.message] : [500, 'internal error of the embedder'];
   const type = status === 429 ? 'rate_limit_error' : status < 500 ? 'invalid_request_error' : 'server_error';
   if (status === 429) response.setHeader('retry-after', '1');
   if (!request.complete) response.setHeader('connection', 'close');

@@ -13,7 +13,11 @@ let server: Server;
 let url = '';
 
 beforeAll(async () => {
-  const embed: Embed = async () => ({ values: new Float32Array(384).fill(1), tokens: 1 });
+  const embed: Embed = async (text) => {
+    if (text === 'crash') throw new Error('the runtime crashed');
+    // With an invalid vector, the server can't create the response.
+    return { values: text === 'bug' ? (null as unknown as Float32Array) : new Float32Array(384).fill(1), tokens: 1 };
+  };
   server = createEmbeddingServer({ models: new Map(localModels.map((model) => [model, embed])), queue: createEmbeddingQueue(), token });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -41,4 +45,14 @@ test.each(
   const refused = await send(model, asked, limitBytes + 64, isChunked);
   expect(refused.status).toBe(413);
   expect(refused.text).toContain('the body is larger than 8388608 bytes');
+});
+
+test.each([
+  ['crash', 'the model failed to compute the embeddings'],
+  ['bug', 'internal error of the embedder'],
+])('says whether the model or the embedder has failed (%s)', async (input, message) => {
+  const headers = { authorization: `Bearer ${token}` };
+  const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify({ model: localModels[0], input }) });
+  expect(response.status).toBe(500);
+  expect(await response.json()).toMatchObject({ error: { message, type: 'server_error' } });
 });
