@@ -60,7 +60,7 @@ export type SkipMember = (key: string, at: number) => number | null;
  */
 export function scanObject(bytes: Buffer, wantedKeys?: ReadonlySet<string>, skip?: SkipMember): BodySpans {
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) throw new JsonSyntaxError('unexpected byte-order mark', 0);
-  if (!isUtf8(bytes)) throw new JsonSyntaxError('invalid UTF-8', 0);
+  if (!isUtf8(bytes)) throw new JsonSyntaxError('invalid UTF-8');
   const start = skipSpace(bytes, 0);
   if (bytes[start] !== openBrace) throw new JsonSyntaxError('expected a JSON object', start);
   const spans = scanMembers(bytes, start, wantedKeys, skip);

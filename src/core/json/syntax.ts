@@ -7,10 +7,10 @@ import { characters } from './characters.ts';
 
 export type ValueKind = 'string' | 'number' | 'object' | 'array' | 'true' | 'false' | 'null';
 
-/** Thrown if the bytes aren't a JSON object in UTF-8. `message` contains the offset, but never the content. */
+/** Thrown if the bytes aren't a JSON object in UTF-8. `message` can contain the offset, but never the content. */
 export class JsonSyntaxError extends Error {
-  constructor(reason: string, offset: number) {
-    super(`${reason} at byte ${offset}`);
+  constructor(reason: string, offset?: number) {
+    super(offset === undefined ? reason : `${reason} at byte ${offset}`);
     this.name = 'JsonSyntaxError';
   }
 }

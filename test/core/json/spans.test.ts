@@ -158,6 +158,7 @@ describe('scanObject', () => {
 
   test('reports the position of a JSON syntax error without the content', () => {
     expect(() => scanObject(Buffer.from('{"password":"hunter2" "x":1}'))).toThrow('expected a comma or closing brace at byte 22');
+    expect(() => scanObject(Buffer.from([0x7b, 0xff]))).toThrow(/^invalid UTF-8$/);
   });
 
   test('accepts JSON nested a million levels deep', () => {
