@@ -39,11 +39,12 @@ export async function* toLinePieces(records: readonly object[]): AsyncGenerator<
 }
 
 /**
- * Serializes a value in parts. This is three times as slow as JSON.stringify, so we only do it for values that contain
- * a long string.
+ * Serializes a value in parts. This is three times as slow as JSON.stringify, so we only do it for values that don't
+ * fit into one piece.
  */
 function* toParts(value: unknown): Generator<string, void> {
-  if (!isLong(value)) yield JSON.stringify(value, (_, member: unknown) => (member === null ? undefined : member)) ?? 'null';
+  if (estimateLength(value) <= pieceLength)
+    yield JSON.stringify(value, (_, member: unknown) => (member === null ? undefined : member)) ?? 'null';
   else if (typeof value === 'string') yield* toStringParts(value);
   else if (value instanceof FormattedJson) yield* cut(value.json);
   else if (Array.isArray(value)) {
@@ -84,7 +85,14 @@ function* cut(text: string): Generator<string, void> {
   }
 }
 
-function isLong(value: unknown): boolean {
-  if (typeof value === 'string') return value.length > pieceLength;
-  return typeof value === 'object' && value !== null && Object.values(value).some(isLong);
+/** Estimates the length of a value's JSON. Stops counting once it's longer than a piece. */
+function estimateLength(value: unknown): number {
+  if (typeof value === 'string') return value.length + 2;
+  if (typeof value !== 'object' || value === null) return 4;
+  let length = 2;
+  for (const member of Object.values(value)) {
+    length += estimateLength(member);
+    if (length > pieceLength) break;
+  }
+  return length;
 }

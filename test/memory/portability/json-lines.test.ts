@@ -2,11 +2,13 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
 import { FormattedJson, toLinePieces } from '../../../src/memory/portability/json-lines.ts';
 
-test('yields to the event loop while it writes a long line of JSON', async () => {
+test('yields to the event loop while it writes long lines of JSON', async () => {
+  const messages = Array.from({ length: 30_000 }, (_, index) => ({ role: 'user', text: `a short message, number ${index}` }));
   const text = 'a "quoted" line\n😀\u0001\ud800 '.repeat(100_000);
   const records = [
     { type: 'item', text: 'short', subject: null, tags: [null, 1.5, true] },
     { type: 'message', text, tool_calls: [{ name: 'search', arguments: text, empty: null }, null], created_at: '2026-01-01' },
+    { type: 'prompt', messages },
     { type: 'end', records: { item: 1 } },
   ];
   let turns = 0;
@@ -22,6 +24,7 @@ test('yields to the event loop while it writes a long line of JSON', async () =>
   expect(lines.split('\n').map((line) => (line === '' ? null : JSON.parse(line)))).toEqual([
     { type: 'item', text: 'short', tags: [null, 1.5, true] },
     { type: 'message', text, tool_calls: [{ name: 'search', arguments: text }, null], created_at: '2026-01-01' },
+    { type: 'prompt', messages },
     { type: 'end', records: { item: 1 } },
     null,
   ]);
