@@ -58,8 +58,12 @@ export function createOidcRoutes(deps: OidcRouteDeps, startSession: StartSession
     if (!identity) return refuse(400, 'The sign-in failed', 'The identity provider refused it, or its response was not valid.');
     const person = await people.signIn.withOidc(identity, settings.allowedDomains);
     if (!person) {
-      const account = identity.verifiedEmail ?? 'this account, whose e-mail address the provider has not verified';
-      return refuse(403, 'You have no access', `This gateway does not accept ${account}. Ask its operator to add you.`);
+      const { verifiedEmail: email } = identity;
+      const reason =
+        email === null
+          ? 'The identity provider has not verified your e-mail address. Verify it there and sign in again, or ask the operator of this gateway for a sign-in link.'
+          : `This gateway does not accept ${email}. Ask its operator to add you.`;
+      return refuse(403, 'You have no access', reason);
     }
     const cookies = await startSession(context, person, 'oidc');
     return { kind: 'redirect', to: safePath(transaction.next), setCookies: [...cookies, ...end] };

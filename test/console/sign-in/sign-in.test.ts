@@ -190,7 +190,9 @@ describe('sign-in with an identity provider', () => {
     const known = uniqueEmail();
     await people().accounts.create({ email: known });
     provider.people.set('mallory', { email: known });
-    expect((await signInAs('mallory')).response.status).toBe(403);
+    const { response: unverified } = await signInAs('mallory');
+    expect(unverified.status).toBe(403);
+    expect(await unverified.text()).toContain('Verify it there and sign in again');
     provider.people.set('stranger', { email: uniqueEmail(), email_verified: true });
     const { response, visitor } = await signInAs('stranger');
     expect(response.status).toBe(403);
