@@ -64,14 +64,20 @@ test('the audit log says who issued, changed and revoked a key', async () => {
   const issued = await (await owner.post(`${path}/keys`, { name: 'Shop <b>' })).text();
   const prefix = /sk-gw-([a-z0-9]{8})-/.exec(issued)?.[1] ?? '';
   const read = hiddenValue(await (await owner.get(`${path}/keys/${prefix}/edit`)).text(), 'read');
-  await owner.post(`${path}/keys/${prefix}/edit`, { name: 'Shop <b>', 'ceilings.cost': '5', 'windows.cost': 'day', read });
+  await owner.post(`${path}/keys/${prefix}/edit`, {
+    name: 'Shop <b>',
+    'ceilings.cost': '5',
+    'ceilings.rpm': '60',
+    'windows.cost': 'day',
+    read,
+  });
   await owner.post(`${path}/keys/${prefix}/revoke`, { confirmation: 'wrong' });
   await owner.post(`${path}/keys/${prefix}/revoke`, { confirmation: prefix });
   const links = [`${path}/audit?${new URLSearchParams({ person: owner.email })}`, `${path}/keys/${prefix}`];
   const [revoked, refused, changed, created] = await entriesOf(owner, `${path}/audit`);
   expect(created).toMatchObject({ sentence: 'Olga issued the key Shop <b>.', links, outcome: 'ok' });
   expect(changed).toMatchObject({ sentence: 'Olga changed the key Shop <b>.', links, outcome: 'ok' });
-  expect(changed?.changes).toEqual(expect.arrayContaining(['ceilings cost: not set → 5']));
+  expect(changed?.changes).toEqual(expect.arrayContaining(['Ceilings, cost: not set → 5', 'Ceilings, calls per minute: not set → 60']));
   expect(refused).toMatchObject({ sentence: `Olga tried to revoke the key sk-gw-${prefix}.`, links, outcome: 'refused bad_request' });
   expect(revoked).toMatchObject({ sentence: 'Olga revoked the key Shop <b>.', links });
   expect(revoked?.ids).toMatch(new RegExp(`^Details ?action key\\.revoke ?target ${prefix} ?by ${owner.personId}`));
@@ -148,7 +154,7 @@ test('the audit log describes changes that were made with the admin token', asyn
   await gateway().admin('PUT', '/provision/teams/acme', { monthly_cap: 20 });
   const [entry] = await entriesOf(admin, '/console/admin/audit');
   expect(entry).toMatchObject({ sentence: 'The admin token changed the settings of the project acme.', links: [path] });
-  expect(entry?.changes).toEqual(['monthly cap: not set → 20']);
+  expect(entry?.changes).toEqual(['Monthly cap: not set → 20']);
 });
 
 test('the audit log shows unknown actions by their internal name', async () => {

@@ -63,6 +63,7 @@ test("doesn't restore passwords, NUL characters, cross-site forms or empty forms
   expect((await post(keys, { name: 'x' }, { 'sec-fetch-site': 'cross-site' })).status).toBe(403);
   expect((await post(keys, { name: 'x'.repeat(300_000) })).status).toBe(303);
   expect(await textOf(post(keys, { name: 'kept', 'models"><script>': '' }), 401)).toContain('kept');
+  expect(await textOf(post(keys, { 'ceilings.rpm': '60' }), 401)).toContain('Ceilings, calls per minute 60');
 });
 
 test("doesn't submit a restored form without a valid CSRF token", async () => {

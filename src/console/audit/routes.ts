@@ -22,6 +22,7 @@ import {
   textField,
   time,
 } from '../frame/components.ts';
+import { describeField } from '../frame/field-labels.ts';
 import { type Html, html } from '../frame/html.ts';
 import { type ConsoleContext, type ConsoleRoute, get, type PageResult } from '../frame/route.ts';
 import { describeAction, describedActions, isChange, memoriesOf, memoryKey, peopleOf, type SentenceView } from './sentences.ts';
@@ -151,8 +152,8 @@ function changesOf(detail: AuditEntry['detail']): Html[] {
     name === 'role' || !isShown(name, value)
       ? []
       : name === 'added' || name === 'removed'
-        ? [html`${describeName(name)}: ${formatSetting(value)}`]
-        : linesOf(name, value, describeName),
+        ? [html`${describeField(name)}: ${formatSetting(value)}`]
+        : linesOf(name, value, describeField),
   );
 }
 
@@ -178,12 +179,7 @@ function foldOut({ action, target, personId, detail }: AuditEntry, changes: read
   return html`<details class="ids"><summary>Details</summary><ul class="bare">${lines.map((line) => html`<li>${line}</li>`)}</ul></details>`;
 }
 
-/** Formats the path of a setting, e.g. `ceilings.cost` as `ceilings cost`. */
-function describeName(path: string): Html {
-  return html`<span class="setting">${path.replaceAll(/[._]/g, ' ')}</span>`;
-}
-
-function linesOf(name: string, value: unknown, label: (path: string) => Html): Html[] {
+function linesOf(name: string, value: unknown, label: (path: string) => Html | string): Html[] {
   if (isChange(value) && isObject(value.from) && isObject(value.to)) {
     const { from, to } = value;
     const members = [...new Set([...Object.keys(from), ...Object.keys(to)])];

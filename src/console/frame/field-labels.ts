@@ -47,6 +47,32 @@ function labelOf(path: string, labels: ReadonlyMap<string, string>): string {
     if (label !== undefined)
       return length === segments.length ? label : `${label} (${segments.slice(length).map(describeSegment).join(', ')})`;
   }
-  const words = /^[a-z_.]+$/.test(path) ? path.replaceAll(/[._]/g, ' ') : path;
+  return describeField(path);
+}
+
+/** Describes fields whose names in the API aren't clear enough. */
+const fieldNames: ReadonlyMap<string, string> = new Map([
+  ['rpm', 'calls per minute'],
+  ['tpm', 'tokens per minute'],
+  ['ttl_seconds', 'seconds to keep a response'],
+  ['may_call', 'may send calls'],
+  ['on_budget_store_down', 'when the database cannot be reached'],
+  ['cache_sampled', 'cache responses to calls with sampling'],
+  ['only_senders', 'only these senders'],
+  ['delete_conversations_after_days', 'delete conversations after (days)'],
+  ['delete_unlearned', 'delete also what is not learned'],
+  ['batch_of', 'batch of (messages)'],
+  ['at_least_every_minutes', 'at least every (minutes)'],
+]);
+
+/**
+ * Returns a label for a field whose form isn't on the page, e.g. `Ceilings, calls per minute` for `ceilings.rpm`. We
+ * don't know all fields, because the API or a newer version may have changed them.
+ */
+export function describeField(path: string): string {
+  const words = path
+    .split('.')
+    .map((name) => fieldNames.get(name) ?? name.replaceAll('_', ' '))
+    .join(', ');
   return words.charAt(0).toUpperCase() + words.slice(1);
 }

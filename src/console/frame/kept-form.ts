@@ -3,6 +3,7 @@
  * They sign in in another tab, go back to this page and send the form again. This also works with identity providers,
  * and we don't have to store anything for visitors without a session.
  */
+import { describeField } from './field-labels.ts';
 import { definitions } from './figures.ts';
 import { csrfField } from './form.ts';
 import { type Html, html } from './html.ts';
@@ -46,6 +47,6 @@ function inputList(fields: readonly (readonly [name: string, value: string])[]):
   const shown = fields.filter(([name, value]) => !technicalFields.has(name) && value !== '');
   if (shown.length === 0) return '';
   return html`<details class="kept-input"><summary>What you entered</summary>${definitions(
-    shown.map(([name, value]) => [name.replaceAll(/[._]/g, ' '), html`<span class="text">${value}</span>`]),
+    shown.map(([name, value]) => [describeField(name), html`<span class="text">${value}</span>`]),
   )}</details>`;
 }
