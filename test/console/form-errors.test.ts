@@ -1,4 +1,7 @@
-/** Sends bad values in each field of each form, and checks that the errors name the fields by their labels. */
+/**
+ * Sends bad values in each field of each form, and checks that the errors name the fields by their labels and are shown
+ * at the fields.
+ */
 import { beforeAll, expect, test } from '@jest/globals';
 import { type PlantedProject, pagesOf, plantProject } from '../support/console-pages.ts';
 import { shareGateway } from '../support/gateway.ts';
@@ -51,6 +54,8 @@ interface Refusal {
   readonly status: number;
   readonly message: string;
   readonly labels: readonly string[];
+  /** Whether the form was shown again with an error at one of its fields. Null if it wasn't shown again. */
+  readonly isAtField: boolean | null;
 }
 
 /** Returns null if the form was accepted. */
@@ -60,7 +65,8 @@ async function submit({ action, values }: Form, field: string, value: string): P
   const toText = (html = ''): string => decodeEntities(html.replaceAll(/ <span class="optional">.*?<\/span>|<[^>]*>/g, ''));
   const labels = [...page.matchAll(/<(?:label|summary|legend)[^>]*>(.*?)<\/(?:label|summary|legend)>/gs)].map(([, label]) => toText(label));
   const [, message] = /<div class="(?:notice bad|empty)"[^>]*><p>(.*?)<\/p>/s.exec(page) ?? [];
-  return response.status < 400 ? null : { field, status: response.status, message: toText(message), labels };
+  const isAtField = response.status === 422 ? page.includes('<p class="error"') : null;
+  return response.status < 400 ? null : { field, status: response.status, message: toText(message), labels, isAtField };
 }
 
 test('refuses NUL in every field of every form', async () => {
@@ -94,8 +100,9 @@ test('refuses control characters in every name', async () => {
   );
 });
 
-test('errors name fields by the labels of the form', async () => {
+test('errors name fields by the labels of the form, and are shown at the fields', async () => {
   const raw: string[] = [];
+  const unmarked: string[] = [];
   const named = new Set<string>();
   for (const opened of forms) {
     let form: Form | undefined = opened;
@@ -108,17 +115,19 @@ test('errors name fields by the labels of the form', async () => {
           form = (await openForms(form.page)).find(({ action }) => action === opened.action);
           continue;
         }
-        const { status, message, labels } = refusal;
+        const { status, message, labels, isAtField } = refusal;
         expect([form.action, field, status < 500]).toEqual([form.action, field, true]);
         for (const [, prefix = ''] of message.matchAll(/(?:^|; )([^;:]+): /g)) {
           named.add(prefix);
-          if (prefix.startsWith('Nothing was saved') || labels.includes(prefix) || labels.includes(prefix.replace(/ \(.*\)$/, '')))
-            continue;
+          if (prefix.startsWith('Nothing was saved')) continue;
+          if (isAtField === false) unmarked.push(`${form.action} ${field}: ${message}`);
+          if (labels.includes(prefix) || labels.includes(prefix.replace(/ \(.*\)$/, ''))) continue;
           raw.push(`${form.action} ${field}: ${message}`);
         }
       }
   }
   expect(raw).toEqual([]);
+  expect(unmarked).toEqual([]);
   expect([...named]).toEqual(
     expect.arrayContaining(['Name', 'Calls per minute', 'Expires (UTC)', 'Only these senders (entry 1)', 'Application']),
   );

@@ -3,7 +3,7 @@ import type { PersonalToken } from '../../people/personal-tokens.ts';
 import { themes } from '../../people/preferences.ts';
 import type { SessionRecord } from '../../people/sessions.ts';
 import { actionButton, ago, badge, card, checkboxField, form, section, selectField, table, textField, time } from '../frame/components.ts';
-import type { SubmittedForm } from '../frame/field-errors.ts';
+import { type FieldErrors, noErrors, type SubmittedForm } from '../frame/field-errors.ts';
 import { type Html, html } from '../frame/html.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
 import { accountPath } from './account-path.ts';
@@ -17,9 +17,9 @@ interface AccountView {
 }
 
 export function accountView(context: ConsoleContext, { person, sessions, tokens, rejected }: AccountView): PageContent {
-  const content = html`${section('Profile', card(nameForm(context, person)), { hint: describePerson(person) })}
+  const content = html`${section('Profile', card(nameForm(context, person, rejected)), { hint: describePerson(person) })}
 ${section('Display', card(displayForm(context, rejected)))}
-${mayHavePassword(person) ? section(person.hasPassword ? 'Change the password' : 'Set a password', card(passwordForm(context, person, tokens.length > 0))) : ''}
+${mayHavePassword(person) ? section(person.hasPassword ? 'Change the password' : 'Set a password', card(passwordForm(context, person, { hasTokens: tokens.length > 0, errors: rejected?.errors ?? noErrors }))) : ''}
 ${section('Sessions', sessionTable(context, sessions), {
   hint: 'Browsers in which you are signed in. A session ends after 7 days without use, and after 30 days at the latest.',
   ...(sessions.length > 1 && {
@@ -38,18 +38,19 @@ function describePerson({ email, isAdmin, hasPassword, hasOidc, onlyProject }: P
   return [email, ...(isAdmin ? ['deployment admin'] : []), signIn, ...only].join(' · ');
 }
 
-function nameForm(context: ConsoleContext, { name }: PersonRecord): Html {
+/** `rejected` contains the person's input if a form of the page was just submitted and rejected. */
+function nameForm(context: ConsoleContext, { name }: PersonRecord, rejected: SubmittedForm | null): Html {
+  const field = { name: 'name', value: rejected?.form.get('name') ?? name, error: rejected?.errors.of('name') };
   return form({
     context,
     action: `${accountPath}/name`,
-    fields: [textField({ name: 'name', label: 'Name', value: name, required: true, maxLength: 200, autocomplete: 'name' })],
+    fields: [textField({ ...field, label: 'Name', required: true, maxLength: 200, autocomplete: 'name' })],
     submit: 'Save',
   });
 }
 
 const themeLabels = { light: 'Light', dark: 'Dark' } as const;
 
-/** `rejected` contains the person's input if a form of the page was just submitted and rejected. */
 function displayForm(context: ConsoleContext, rejected: SubmittedForm | null): Html {
   const { theme, timeZone } = context.session.preferences;
   const own = rejected?.form.has('time_zone') ? rejected : null;
@@ -58,7 +59,7 @@ function displayForm(context: ConsoleContext, rejected: SubmittedForm | null): H
     action: `${accountPath}/display`,
     fields: [
       selectField({
-        ...{ name: 'theme', label: 'Theme', required: true, value: own ? own.form.get('theme') : theme },
+        ...{ name: 'theme', label: 'Theme', required: true, value: own ? own.form.get('theme') : theme, error: own?.errors.of('theme') },
         options: [{ value: '', label: 'As the system' }, ...themes.map((value) => ({ value, label: themeLabels[value] }))],
       }),
       textField({
@@ -72,17 +73,21 @@ function displayForm(context: ConsoleContext, rejected: SubmittedForm | null): H
   });
 }
 
-function passwordForm(context: ConsoleContext, { email, hasPassword }: PersonRecord, hasTokens: boolean): Html {
-  const password = { type: 'password', required: true } as const;
-  const current = textField({ ...password, name: 'current', label: 'Current password', autocomplete: 'current-password' });
+function passwordForm(
+  context: ConsoleContext,
+  { email, hasPassword }: PersonRecord,
+  { hasTokens, errors }: { readonly hasTokens: boolean; readonly errors: FieldErrors },
+): Html {
+  const password = (name: string) => ({ name, error: errors.of(name), type: 'password', required: true }) as const;
+  const current = textField({ ...password('current'), label: 'Current password', autocomplete: 'current-password' });
   return form({
     context,
     action: `${accountPath}/password`,
     fields: [
       html`<input class="hidden" type="email" name="username" value="${email}" autocomplete="username" readonly tabindex="-1" aria-hidden="true">`,
       ...(hasPassword ? [current] : []),
-      textField({ ...password, name: 'password', label: 'New password', autocomplete: 'new-password', hint: 'At least 12 characters.' }),
-      textField({ ...password, name: 'repeated', label: 'New password again', autocomplete: 'new-password' }),
+      textField({ ...password('password'), label: 'New password', autocomplete: 'new-password', hint: 'At least 12 characters.' }),
+      textField({ ...password('repeated'), label: 'New password again', autocomplete: 'new-password' }),
       ...(hasTokens
         ? [
             checkboxField({

@@ -50,7 +50,7 @@ export function createAccountRoutes({ people }: { readonly people: People }): re
     if (person.hasPassword) {
       const attempt = await signIn.withPassword({ email, password: form.get('current') ?? '', address: remoteAddress });
       if (attempt.kind === 'limited') throw gatewayError('bad_request', { message: 'too many failed attempts; try again in 15 minutes' });
-      if (attempt.kind === 'refused') throw gatewayError('bad_request', { message: 'the current password is wrong' });
+      if (attempt.kind === 'refused') throw gatewayError('bad_request', { issues: [{ path: 'current', message: 'is wrong' }] });
     } else if (!mayHavePassword(person)) {
       // People who use an identity provider can't set a password. Otherwise somebody with a stolen session could set
       // one, and keep access even after the identity provider has blocked the person.
@@ -59,7 +59,8 @@ export function createAccountRoutes({ people }: { readonly people: People }): re
         : 'you sign in with links until a deployment admin confirms your address';
       throw gatewayError('forbidden', { message });
     }
-    if (form.get('password') !== form.get('repeated')) throw gatewayError('bad_request', { message: 'the new passwords do not match' });
+    if (form.get('password') !== form.get('repeated'))
+      throw gatewayError('bad_request', { issues: [{ path: 'repeated', message: 'must be the same as the new password' }] });
     const revokeTokens = form.has('revoke_tokens');
     await accounts.setPassword(id, form.get('password') ?? '', { sessionId: session.id, revokeTokens });
     const ended = revokeTokens ? 'your other sessions were signed out and your tokens were revoked' : 'your other sessions were signed out';
@@ -84,7 +85,7 @@ export function createAccountRoutes({ people }: { readonly people: People }): re
 
   const createToken: ActionRoute = post(
     '/account/tokens',
-    { access: 'person', action: 'token.create', invalidForm: async (context, form) => newTokenView(context, form) },
+    { access: 'person', action: 'token.create', invalidForm: async (context, form, errors) => newTokenView(context, { form, errors }) },
     async ({ session: { person }, origin }, form) => {
       const input = { name: form.get('name') ?? '', scopes: form.getAll('scopes'), days: Number(form.get('days')) };
       const { token, record } = await personalTokens.create(person.id, input);
@@ -108,7 +109,7 @@ export function createAccountRoutes({ people }: { readonly people: People }): re
 
   return [
     get('/account', 'person', (context) => view(context)),
-    get('/account/tokens/new', 'person', async (context) => newTokenView(context, null)),
+    get('/account/tokens/new', 'person', async (context) => newTokenView(context)),
     ...[rename, display, switchTheme, changePassword, revokeOthers, revoke, createToken, revokeToken],
   ];
 }

@@ -11,6 +11,7 @@ import {
   checkboxField,
   codeBlock,
   fieldset,
+  fillFields,
   form,
   notice,
   section,
@@ -19,6 +20,7 @@ import {
   textField,
   time,
 } from '../frame/components.ts';
+import { noErrors, type SubmittedForm } from '../frame/field-errors.ts';
 import { type Html, html } from '../frame/html.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
 import { accountPath } from './account-path.ts';
@@ -51,9 +53,11 @@ export function tokenSection(context: ConsoleContext, tokens: readonly PersonalT
   });
 }
 
-/** `input` is the form that was just rejected, or null. */
-export function newTokenView(context: ConsoleContext, input: URLSearchParams | null): PageContent {
-  const chosen = input?.getAll('scopes') ?? ['settings:read', 'usage:read'];
+export function newTokenView(context: ConsoleContext, rejected?: SubmittedForm): PageContent {
+  const submitted = rejected?.form ?? new URLSearchParams({ days: '30' });
+  const errors = rejected?.errors ?? noErrors;
+  const filled = fillFields(submitted, errors);
+  const chosen = rejected ? submitted.getAll('scopes') : ['settings:read', 'usage:read'];
   const content = card(
     form({
       context,
@@ -61,7 +65,8 @@ export function newTokenView(context: ConsoleContext, input: URLSearchParams | n
       label: 'New token',
       fields: [
         textField({
-          ...{ name: 'name', label: 'Name', value: input?.get('name'), required: true, maxLength: 100, autocomplete: 'off' },
+          ...filled('name'),
+          ...{ label: 'Name', required: true, maxLength: 100, autocomplete: 'off' },
           hint: 'Where you will use the token, such as “Claude Code on my laptop”.',
         }),
         fieldset(
@@ -74,10 +79,11 @@ export function newTokenView(context: ConsoleContext, input: URLSearchParams | n
             }),
           ),
           undefined,
-          'scopes',
+          { name: 'scopes', error: errors.of('scopes') },
         ),
         selectField({
-          ...{ name: 'days', label: 'Expires after', value: input?.get('days') ?? '30', required: true },
+          ...filled('days'),
+          ...{ label: 'Expires after', required: true },
           options: [7, 30, 60, maxTokenDays].map((days) => ({ value: String(days), label: `${days} days` })),
         }),
       ],

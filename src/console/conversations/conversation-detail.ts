@@ -16,11 +16,12 @@ import {
   cutPage,
   definitions,
   equalUsd,
-  form,
+  fillFields,
   formatCount,
   pageParameter,
   pager,
   parsePageId,
+  form as renderForm,
   section,
   table,
   tabs,
@@ -29,6 +30,7 @@ import {
   withQuery,
 } from '../frame/components.ts';
 import { endUserLink } from '../frame/end-user.ts';
+import { noErrors, type SubmittedForm } from '../frame/field-errors.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import { type ConsoleContext, type ConsoleRoute, get, type PageContent, post } from '../frame/route.ts';
@@ -61,10 +63,10 @@ export function createConversationDetailRoutes({ queries, readStored, remember }
     if (!conversation) throw gatewayError('not_found', { message: 'no such conversation' });
     return conversation;
   };
-  const show = async (context: ConsoleContext, focus = ''): Promise<PageContent> => {
+  const show = async (context: ConsoleContext, form = new URLSearchParams(), errors = noErrors): Promise<PageContent> => {
     const conversation = await read(context);
     const view = views.find(({ name }) => name === context.url.searchParams.get('view')) ?? views[0];
-    return detailPage(context, conversation, view, await view.render(queries, context, conversation), focus);
+    return detailPage(context, conversation, view, await view.render(queries, context, conversation), { form, errors });
   };
 
   return [
@@ -75,7 +77,7 @@ export function createConversationDetailRoutes({ queries, readStored, remember }
     }),
     post(
       '/conversations/:id/remember',
-      { access: 'member', action: 'conversation.remember', invalidForm: (context, fields) => show(context, fields.get('focus') ?? '') },
+      { access: 'member', action: 'conversation.remember', invalidForm: show },
       async (context, fields) => {
         const { id = '' } = context.params;
         if (!isUuid(id)) throw gatewayError('not_found', { message: 'no such conversation' });
@@ -92,7 +94,13 @@ export function createConversationDetailRoutes({ queries, readStored, remember }
   ];
 }
 
-function detailPage(context: ConsoleContext, conversation: ConversationView, view: View, content: Html, focus: string): PageContent {
+function detailPage(
+  context: ConsoleContext,
+  conversation: ConversationView,
+  view: View,
+  content: Html,
+  submitted: SubmittedForm,
+): PageContent {
   const { zone } = context;
   const { id, title, state, source, subject, calls, messages, batchedMessages, learnable } = conversation;
   const learned = learnable
@@ -121,21 +129,20 @@ ${tabs(
     href: withQuery(context, { view: name === 'messages' ? null : name, from: null, [pageParameter]: null }),
     current: name === view.name,
   })),
-)}${content}${rememberSection(context, conversation, focus)}</div>`,
+)}${content}${rememberSection(context, conversation, submitted)}</div>`,
   };
 }
 
-function rememberSection(context: ConsoleContext, { id }: ConversationView, focus: string): Html {
-  const content = form({
+function rememberSection(context: ConsoleContext, { id }: ConversationView, submitted: SubmittedForm): Html {
+  const content = renderForm({
     context,
     action: projectPath(context, `/conversations/${id}/remember`),
     submit: 'Remember',
     label: 'Remember this conversation',
     fields: [
       textField({
-        name: 'focus',
+        ...fillFields(submitted.form, submitted.errors)('focus'),
         label: 'Focus',
-        value: focus,
         maxLength: 2_000,
         hint: 'What memory should look for. Leave empty for everything worth knowing.',
       }),

@@ -176,9 +176,20 @@ export function checkboxField(options: FieldBase & { readonly checked?: boolean;
 <label for="${id}">${label}</label>${notes(name, hint, error)}</div>`;
 }
 
-/** If all of the fields have the same name, e.g. because they're the checkboxes of a list, pass it as `name`. */
-export function fieldset(legend: string, fields: readonly Html[], hint?: Html | string, name?: string): Html {
-  return html`<fieldset><legend${name === undefined ? '' : html` data-field="${name}"`}>${legend}</legend>${hint === undefined ? '' : html`<p class="hint">${hint}</p>`}${fields}</fieldset>`;
+/**
+ * If all of the fields have the same name, e.g. because they're the checkboxes of a list, pass it in `shared`, together
+ * with the error.
+ */
+export function fieldset(
+  legend: string,
+  fields: readonly Html[],
+  hint?: Html | string,
+  shared?: { readonly name: string; readonly error: string | undefined },
+): Html {
+  const { name, error } = shared ?? {};
+  return html`<fieldset><legend${name === undefined ? '' : html` data-field="${name}"`}>${legend}</legend>${hint === undefined ? '' : html`<p class="hint">${hint}</p>`}${
+    error === undefined ? '' : html`<p class="error" role="alert">${error}</p>`
+  }${fields}</fieldset>`;
 }
 
 function field({ name, label, hint, error, required }: FieldBase, input: Html): Html {

@@ -193,7 +193,7 @@ function addForm(context: ConsoleContext, form: URLSearchParams, errors: FieldEr
             autocomplete: 'off',
             hint: 'Shown to members until the person signs in with an account of their own.',
           }),
-          selectField({ name: 'role', label: 'Role', value: form.get('role') ?? 'member', required: true, options: roleOptions }),
+          selectField({ ...filled('role'), label: 'Role', required: true, options: roleOptions }),
         ],
       }),
     ),

@@ -11,6 +11,7 @@ import { type Fact, listFactsOfItem } from '../../memory/search/graph.ts';
 import { authorName, authorOf, findAuthors } from '../frame/author.ts';
 import { actionButton, ago, badge, copyable, definitions, form, notice, section, table, textArea, time } from '../frame/components.ts';
 import { endUserLink } from '../frame/end-user.ts';
+import type { SubmittedForm } from '../frame/field-errors.ts';
 import { type Html, html } from '../frame/html.ts';
 import { messagesPerPage } from '../frame/paging.ts';
 import { projectPath } from '../frame/project-path.ts';
@@ -36,17 +37,17 @@ export function createMemoryDetailRoutes({ queries, items, findNames }: MemoryPa
     if (!details) throw gatewayError('not_found', { message: 'no such memory' });
     return details;
   };
-  const show = async (context: ConsoleContext, typed?: string): Promise<PageContent> => {
+  const show = async (context: ConsoleContext, rejected?: SubmittedForm): Promise<PageContent> => {
     const details = await read(context);
     const facts = await listFactsOfItem(queries, details.item.id, maxFacts);
     const names = await findAuthors(
       findNames,
       [details.item, ...details.history].flatMap(({ author, closedBy }) => (closedBy === null ? [author] : [author, closedBy])),
     );
-    return detailPage(context, { ...details, facts, names, typed });
+    return detailPage(context, { ...details, facts, names, rejected });
   };
 
-  const showRejected: ActionRoute['invalidForm'] = (context, fields) => show(context, fields.get('text') ?? undefined);
+  const showRejected: ActionRoute['invalidForm'] = (context, form, errors) => show(context, { form, errors });
 
   /**
    * Creates a route that changes a memory. If two people close or restore the same memory, the second one gets a
@@ -128,12 +129,12 @@ function idOf({ id = '' }: Readonly<Record<string, string>>): string {
 interface Shown extends ItemDetails {
   readonly facts: readonly Fact[];
   readonly names: ReadonlyMap<string, string>;
-  /** The text of a correction that was just rejected, to show it in the form again. */
-  readonly typed: string | undefined;
+  /** A correction that was just rejected, to show it in the form again. */
+  readonly rejected: SubmittedForm | undefined;
 }
 
 function detailPage(context: ConsoleContext, shown: Shown): PageContent {
-  const { item, history, votes, source, facts, typed, names } = shown;
+  const { item, history, votes, source, facts, rejected, names } = shown;
   const isLive = item.state === 'live';
   const pin = item.pinned ? button(context, item, 'unpin', 'Unpin') : button(context, item, 'pin', 'Pin');
   return {
@@ -150,7 +151,7 @@ ${source === null ? '' : sourceSection(context, item, source)}
 ${votes.length === 0 ? '' : voteSection(context, votes)}
 ${history.length < 2 ? '' : historySection(context, item, history, names)}
 ${facts.length === 0 ? '' : factSection(context, facts)}
-${isLive ? correction(context, item, typed) : ''}</div>`,
+${isLive ? correction(context, item, rejected) : ''}</div>`,
   };
 }
 
@@ -303,13 +304,18 @@ function factSection(context: ConsoleContext, facts: readonly Fact[]): Html {
   return section('Facts that cite it', rows);
 }
 
-function correction(context: ConsoleContext, { id, text }: Item, typed: string | undefined): Html {
+function correction(context: ConsoleContext, { id, text }: Item, rejected: SubmittedForm | undefined): Html {
   const content = form({
     context,
     action: `${memoryPath(context, id)}/correct`,
     submit: 'Correct',
     label: 'Correct this memory',
-    fields: [textArea({ name: 'text', label: 'New text', value: typed ?? text, required: true, rows: 5, maxLength: 4_000 })],
+    fields: [
+      textArea({
+        ...{ name: 'text', label: 'New text', value: rejected?.form.get('text') ?? text, error: rejected?.errors.of('text') },
+        ...{ required: true, rows: 5, maxLength: 4_000 },
+      }),
+    ],
   });
   return section('Correct', html`<div class="card">${content}</div>`, {
     hint: 'A new memory with this text replaces it, with the same subject, kind, importance and pin. Applications cannot change it afterwards.',

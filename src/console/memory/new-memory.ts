@@ -1,7 +1,8 @@
 import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
 import { itemBody } from '../../memory/items/item-schemas.ts';
 import { authorOf } from '../frame/author.ts';
-import { checkboxField, form, selectField, textArea, textField, toOptions } from '../frame/components.ts';
+import { checkboxField, fillFields, form, selectField, textArea, textField, toOptions } from '../frame/components.ts';
+import { type FieldErrors, noErrors } from '../frame/field-errors.ts';
 import { html } from '../frame/html.ts';
 import { type ConsoleContext, type ConsoleRoute, get, type PageContent, post } from '../frame/route.ts';
 import type { MemoryPagesDeps } from './deps.ts';
@@ -9,7 +10,7 @@ import { importanceOptions, kindLabels, memoryPath } from './item-view.ts';
 
 export function createNewMemoryRoutes({ items }: MemoryPagesDeps): readonly ConsoleRoute[] {
   return [
-    get('/memory/new', 'member', (context) => newMemoryPage(context, new URLSearchParams())),
+    get('/memory/new', 'member', (context) => newMemoryPage(context, new URLSearchParams({ kind: 'fact', importance: '3' }))),
     post('/memory', { access: 'member', action: 'memory_item.write', invalidForm: newMemoryPage }, async (context, fields) => {
       const item = parseOrBadRequest(itemBody, readItemFields(fields));
       const written = await items.write(context.project.id, item, { origin: 'person', author: authorOf(context.session) });
@@ -20,7 +21,8 @@ export function createNewMemoryRoutes({ items }: MemoryPagesDeps): readonly Cons
   ];
 }
 
-async function newMemoryPage(context: ConsoleContext, given: URLSearchParams): Promise<PageContent> {
+async function newMemoryPage(context: ConsoleContext, given: URLSearchParams, errors: FieldErrors = noErrors): Promise<PageContent> {
+  const filled = fillFields(given, errors);
   const content = form({
     context,
     action: memoryPath(context),
@@ -28,33 +30,29 @@ async function newMemoryPage(context: ConsoleContext, given: URLSearchParams): P
     cancelHref: memoryPath(context),
     fields: [
       textArea({
-        name: 'text',
+        ...filled('text'),
         label: 'Text',
-        value: given.get('text') ?? '',
         required: true,
         rows: 5,
         maxLength: 4_000,
         hint: 'One statement that can be understood alone. At most 4,000 characters; credentials are replaced with a placeholder.',
       }),
       textField({
-        name: 'subject',
+        ...filled('subject'),
         label: 'Subject',
-        value: given.get('subject'),
         maxLength: 256,
         hint: 'The end user that the memory is about. Leave empty if it is about the whole project.',
       }),
       selectField({
-        name: 'kind',
+        ...filled('kind'),
         label: 'Kind',
         required: true,
-        value: given.get('kind') ?? 'fact',
         options: toOptions(kindLabels),
       }),
       selectField({
-        name: 'importance',
+        ...filled('importance'),
         label: 'Importance',
         required: true,
-        value: given.get('importance') ?? '3',
         options: importanceOptions,
       }),
       checkboxField({

@@ -16,6 +16,7 @@ import {
   type ShownMemorySettings,
 } from '../../memory/records/settings.ts';
 import { assertNotModified } from '../../projects/optimistic-lock.ts';
+import { noErrors, type SubmittedForm } from '../frame/field-errors.ts';
 import { html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import { type ConsoleContext, type ConsoleRoute, get, type PageContent, post } from '../frame/route.ts';
@@ -40,15 +41,15 @@ export interface SettingsPageDeps {
 
 export function createSettingsRoutes(deps: SettingsPageDeps): readonly ConsoleRoute[] {
   const { settings, queries, clock, hasMemoryModel } = deps;
-  const showSettings = async (context: ConsoleContext, current: ShownMemorySettings, sent?: URLSearchParams): Promise<PageContent> => {
+  const showSettings = async (context: ConsoleContext, current: ShownMemorySettings, rejected?: SubmittedForm): Promise<PageContent> => {
     const { id } = context.project;
     const kept = current.delete_conversations_after_days === null ? 0 : await countKeptUnlearned({ database: queries, clock }, id);
     const warning = describeUnlearned(context, { current, kept, hasModel: await hasMemoryModel(id) });
     // Also compare the planned deletion. Saving a new deletion period would replace it, so the editor has to notice if
     // somebody else has changed it.
-    const { read, notice: conflict } = rebaseSettings(sent, editOf, { ...current });
-    const fields = sent ?? toFields(current);
-    return settingsPage(context, { fields, read, notices: html`${conflict}${describePending(context, current)}${warning}` });
+    const { read, notice: conflict } = rebaseSettings(rejected?.form, editOf, { ...current });
+    const submitted = rejected ?? { form: toFields(current), errors: noErrors };
+    return settingsPage(context, { submitted, read, notices: html`${conflict}${describePending(context, current)}${warning}` });
   };
   return [
     get('/settings', 'member', async (context) => showSettings(context, await settings.read(context.project.id))),
@@ -66,10 +67,10 @@ export function createSettingsRoutes(deps: SettingsPageDeps): readonly ConsoleRo
       {
         access: 'member',
         action: 'memory.update',
-        invalidForm: async (context, fields) => {
+        invalidForm: async (context, fields, errors) => {
           const before = await settings.read(context.project.id);
           const rule = newRuleOf(before, fields);
-          if (rule === null) return showSettings(context, before, fields);
+          if (rule === null) return showSettings(context, before, { form: fields, errors });
           const effectiveAt = context.now + deletionNoticeMs;
           const { delete_conversations_after_days: days, delete_unlearned: unlearned } = rule;
           const preview = await previewRetention(

@@ -15,7 +15,7 @@ import {
   textField,
   time,
 } from '../frame/components.ts';
-import { noErrors } from '../frame/field-errors.ts';
+import type { SubmittedForm } from '../frame/field-errors.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
@@ -81,13 +81,14 @@ export function describeUnlearned(context: ConsoleContext, { current, kept, hasM
 }
 
 interface SettingsView {
-  readonly fields: URLSearchParams;
+  readonly submitted: SubmittedForm;
   readonly read: Settings;
   readonly notices: Html;
 }
 
-export function settingsPage(context: ConsoleContext, { fields, read, notices }: SettingsView): PageContent {
-  const filled = fillFields(fields, noErrors);
+export function settingsPage(context: ConsoleContext, { submitted, read, notices }: SettingsView): PageContent {
+  const { form: fields, errors } = submitted;
+  const filled = fillFields(fields, errors);
   const content = form({
     context,
     action: projectPath(context, '/settings'),

@@ -20,12 +20,11 @@ export function createLinkRoutes({ links }: Pick<People, 'links'>, startSession:
     {
       access: 'anyone',
       action: null,
-      invalidForm: async (context, form) => {
+      invalidForm: async (context, form, errors) => {
         const token = form.get('token') ?? '';
         const link = await links.find(token);
         if (!link) return unusableLink();
-        const entered = { email: form.get('email') ?? '', name: form.get('name') ?? '' };
-        return linkView(context, { token, person: link.person, entered });
+        return linkView(context, { token, person: link.person, rejected: { form, errors } });
       },
     },
     async (context, form) => {

@@ -4,7 +4,8 @@
  */
 import type { PersonRecord } from '../../people/accounts.ts';
 import { signInLinkPath } from '../../people/sign-in-links.ts';
-import { card, codeBlock, notice, textField } from '../frame/components.ts';
+import { card, codeBlock, fillFields, notice, textField } from '../frame/components.ts';
+import { noErrors, type SubmittedForm } from '../frame/field-errors.ts';
 import { csrfField } from '../frame/form.ts';
 import { type Html, html } from '../frame/html.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
@@ -66,25 +67,29 @@ interface LinkView {
   readonly token: string;
   /** The person to sign in. Null if they don't have an account yet. */
   readonly person: PersonRecord | null;
-  readonly entered?: { readonly email: string; readonly name: string };
+  readonly rejected?: SubmittedForm;
 }
 
 /** Doesn't use up the link, because mail scanners open links as well. */
-export function linkView(context: FormContext, { token, person, entered = { email: '', name: '' } }: LinkView): PageContent {
+export function linkView(context: FormContext, { token, person, rejected }: LinkView): PageContent {
+  const errors = rejected?.errors ?? noErrors;
+  const filled = fillFields(rejected?.form ?? new URLSearchParams(), errors);
   const password = (label: string, required: boolean, hint: string) =>
-    textField({ name: 'password', label, type: 'password', required, autocomplete: 'new-password', hint });
+    textField({
+      ...{ name: 'password', label, type: 'password', required, autocomplete: 'new-password', hint },
+      error: errors.of('password'),
+    });
   const fields =
     person === null
       ? [
           textField({
-            name: 'email',
+            ...filled('email'),
             label: 'E-mail address',
             type: 'email',
             required: true,
             autocomplete: 'username',
-            value: entered.email,
           }),
-          textField({ name: 'name', label: 'Name', required: true, autocomplete: 'name', value: entered.name }),
+          textField({ ...filled('name'), label: 'Name', required: true, autocomplete: 'name' }),
           password('Password', true, 'At least 12 characters.'),
         ]
       : [

@@ -153,6 +153,7 @@ describe('a sign-in link', () => {
     expect(mistaken.status).toBe(422);
     const text = await mistaken.text();
     expect(text).toContain('Password: must have at least 12 characters.');
+    expect(text).toMatch(/name="password"[^>]* aria-invalid="true"/);
     expect(text).toContain('value="Ann &lt;b&gt;"');
     expect((await submit({ password })).status).toBe(303);
     expect(await people().accounts.findByEmail(email)).toMatchObject({ isAdmin: true, name: 'Ann <b>' });
@@ -232,8 +233,10 @@ describe('the account page', () => {
     expect((await visitor.submit(page, `${page}/name`, { name: 'New Name' })).status).toBe(303);
     const change = (fields: Record<string, string>) => visitor.submit(page, `${page}/password`, fields);
     const next = 'an even better password';
-    expect((await change({ current: 'wrong', password: next, repeated: next })).status).toBe(422);
-    expect((await change({ current: password, password: next, repeated: password })).status).toBe(422);
+    const wrong = await change({ current: 'wrong', password: next, repeated: next });
+    expect([wrong.status, await wrong.text()]).toEqual([422, expect.stringMatching(/name="current"[^>]* aria-invalid="true"/)]);
+    const different = await change({ current: password, password: next, repeated: password });
+    expect([different.status, await different.text()]).toEqual([422, expect.stringMatching(/name="repeated"[^>]* aria-invalid="true"/)]);
     expect((await change({ current: password, password: next, repeated: next })).status).toBe(303);
     expect(await people().sessions.list(id)).toMatchObject([{ userAgent: 'visitor' }]);
     expect(await people().accounts.get(id)).toMatchObject({ name: 'New Name' });
