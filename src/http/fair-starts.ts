@@ -7,8 +7,8 @@
  * others the least. The rest take turns. We can't know in advance how much CPU time a request takes, so we start fewer
  * of them if the previous turn was long.
  *
- * While calls of other projects are waiting, we start only a few requests of a project that aren't calls, e.g. searches
- * of memory. One of these can take as long as ten calls.
+ * Requests that aren't calls, e.g. searches of memory, can take as long as ten calls. So while calls of other projects
+ * are waiting, we only start a few of them.
  *
  * Node accepts only a few connections per turn (`listen.ts`). While connections keep arriving, we keep the turns short
  * by starting no requests. Otherwise a client that connects after someone who opens 2,000 streams would have to wait
@@ -36,6 +36,8 @@ const maxWaiting = 10_000;
 
 /** How often a project may start a request that isn't a call while calls of other projects are waiting. */
 const yieldMs = 20;
+/** If many such requests are waiting, we start them more often, so that each waits for about this long at most. */
+const maxYieldMs = 1_000;
 
 export interface FairStartsOptions {
   /** Requests of the same owner share one place in the rotation. */
@@ -43,6 +45,8 @@ export interface FairStartsOptions {
   readonly now?: () => number;
   readonly nextTurn?: ((run: () => void) => void) | undefined;
 }
+
+type Queues = Map<string, ServerResponse[]>;
 
 export interface FairStarts {
   readonly listener: RequestListener;
@@ -58,12 +62,12 @@ export interface FairStarts {
 export function startFairly(listener: RequestListener, options: FairStartsOptions): FairStarts {
   const { ownerOf, now = () => performance.now(), nextTurn = setImmediate } = options;
   let arrived: ServerResponse[] = [];
-  /** The requests that we couldn't start in earlier turns, by owner. The first owner in the map is served next. */
-  const waiting = new Map<string, ServerResponse[]>();
-  /** The requests that let the waiting calls of other projects go first, by owner. */
-  const yielding = new Map<string, ServerResponse[]>();
-  /** When an owner may start its next request that isn't a call. Only used while calls are waiting. */
-  const nextOtherAt = new Map<string, number>();
+  /** The calls that we couldn't start in earlier turns, by owner. The first owner in the map is served next. */
+  const calls: Queues = new Map();
+  /** The same for requests that aren't calls. */
+  const others: Queues = new Map();
+  /** When each owner last started a request that isn't a call while calls of other owners were waiting. */
+  const yieldedAt = new Map<string, number>();
   let isScheduled = false;
   let turnStartedAt = 0;
   let perTurn = burst;
@@ -104,52 +108,78 @@ export function startFairly(listener: RequestListener, options: FairStartsOption
     }
     const responses = arrived;
     arrived = [];
-    if (waiting.size === 0 && yielding.size === 0 && responses.length <= burst) startAll(responses);
+    if (calls.size === 0 && others.size === 0 && responses.length <= burst) startAll(responses);
     else startInTurns(responses);
   };
 
   const startInTurns = (responses: readonly ServerResponse[]): void => {
-    const lastTurnMs = now() - turnStartedAt;
-    turnStartedAt += lastTurnMs;
-    if (waiting.size === 0) perTurn = burst;
+    const time = now();
+    const lastTurnMs = time - turnStartedAt;
+    turnStartedAt = time;
+    if (calls.size === 0 && others.size === 0) perTurn = burst;
     else perTurn = lastTurnMs > longTurnMs ? Math.ceil(perTurn / 2) : perTurn + 1;
-    for (const [owner, requests] of yieldToCalls(byOwner(responses))) {
-      const earlier = waiting.get(owner);
-      if (earlier) earlier.push(...requests);
-      else if (requests.length > burst) waiting.set(owner, requests);
-      else startAll(requests);
+
+    const { probe: probes = [], call = [], other = [] } = Object.groupBy(responses, ({ req }) => kindOf(req));
+    startAll(probes);
+    for (const [owner, requests] of byOwner(call)) startOrQueue(calls, owner, requests);
+    for (const [owner, requests] of byOwner(other)) {
+      if (mustYield(owner)) enqueue(others, owner, requests);
+      else startOrQueue(others, owner, requests);
     }
-    if (waiting.size > 1) {
-      const [owner] = [...waiting].reduce((one, other) => (other[1].length < one[1].length ? other : one));
-      start(owner, 4 * burst);
-    }
-    const backlog = waiting.values().reduce((sum, { length }) => sum + length, 0);
-    for (let left = backlog > maxWaiting ? Math.max(perTurn, responses.length) : perTurn; left > 0; left -= 1) {
-      const [next] = waiting.keys();
-      if (next === undefined) break;
-      start(next, 1);
-    }
-    if (waiting.size === 0) nextOtherAt.clear();
-    if (waiting.size > 0 || yielding.size > 0) schedule();
+
+    const backlog = [...calls.values(), ...others.values()].reduce((sum, { length }) => sum + length, 0);
+    const limit = backlog > maxWaiting ? Math.max(perTurn, responses.length) : perTurn;
+    startWaiting(calls, [...calls.keys()], limit);
+    const { yielding = [], free = [] } = Object.groupBy([...others.keys()], (owner) => (mustYield(owner) ? 'yielding' : 'free'));
+    startWaiting(others, free, limit);
+    for (const owner of yielding) startYielding(owner, time, lastTurnMs);
+    if (calls.size === 0) yieldedAt.clear();
+    if (calls.size > 0 || others.size > 0) schedule();
   };
 
-  /** Returns the requests that can start or wait in turn. The rest let the calls of other projects go first. */
-  const yieldToCalls = (arrived: ReadonlyMap<string, ServerResponse[]>): [owner: string, requests: ServerResponse[]][] => {
-    const time = now();
-    return [...new Set([...yielding.keys(), ...arrived.keys()])].map((owner) => {
-      const requests = arrived.get(owner) ?? [];
-      const earlier = yielding.get(owner) ?? [];
-      yielding.delete(owner);
-      if (waiting.keys().every((other) => other === owner)) return [owner, [...earlier, ...requests]];
-      const { calls = [], others = [] } = Object.groupBy(requests, ({ req }) => (isCall(req) ? 'calls' : 'others'));
-      earlier.push(...others);
-      if (earlier.length > 0 && time >= (nextOtherAt.get(owner) ?? time)) {
-        calls.push(...earlier.splice(0, 1));
-        nextOtherAt.set(owner, time + yieldMs);
-      }
-      if (earlier.length > 0) yielding.set(owner, earlier);
-      return [owner, calls];
-    });
+  /** Returns true if calls of another owner are waiting. */
+  const mustYield = (owner: string): boolean => calls.size > (calls.has(owner) ? 1 : 0);
+
+  const startOrQueue = (queues: Queues, owner: string, requests: ServerResponse[]): void => {
+    if (queues.has(owner) || requests.length > burst) enqueue(queues, owner, requests);
+    else startAll(requests);
+  };
+
+  /**
+   * Starts waiting requests of `owners`: first those of the owner with the fewest, and then up to `limit` more in
+   * rotation.
+   */
+  const startWaiting = (queues: Queues, owners: readonly string[], limit: number): void => {
+    if (owners.length > 1) {
+      const lengthOf = (owner: string): number => queues.get(owner)?.length ?? 0;
+      start(
+        queues,
+        owners.reduce((one, two) => (lengthOf(two) < lengthOf(one) ? two : one)),
+        4 * burst,
+      );
+    }
+    let left = limit;
+    const rotation = new Set(owners);
+    for (const owner of rotation) {
+      rotation.delete(owner);
+      if (!queues.has(owner)) continue;
+      if (left === 0) return;
+      start(queues, owner, 1);
+      left -= 1;
+      // The loop comes back to owners that are added again.
+      rotation.add(owner);
+    }
+  };
+
+  /** Starts a request every `yieldMs`, or more often if the owner has many. */
+  const startYielding = (owner: string, time: number, lastTurnMs: number): void => {
+    const alive = (others.get(owner) ?? []).filter(({ req }) => !req.destroyed);
+    const intervalMs = Math.min(yieldMs, maxYieldMs / alive.length);
+    const elapsedMs = time - (yieldedAt.get(owner) ?? Number.NEGATIVE_INFINITY);
+    const due = Math.floor(Math.min(elapsedMs, Math.max(intervalMs, lastTurnMs)) / intervalMs);
+    others.set(owner, alive);
+    if (due > 0) yieldedAt.set(owner, time);
+    start(others, owner, due);
   };
 
   const byOwner = (responses: readonly ServerResponse[]): Map<string, ServerResponse[]> => {
@@ -163,11 +193,11 @@ export function startFairly(listener: RequestListener, options: FairStartsOption
   };
 
   /** Starts up to `count` requests of an owner, and moves the owner to the end of the rotation. */
-  const start = (owner: string, count: number): void => {
-    const requests = waiting.get(owner) ?? [];
-    waiting.delete(owner);
+  const start = (queues: Queues, owner: string, count: number): void => {
+    const requests = queues.get(owner) ?? [];
+    queues.delete(owner);
     startAll(requests.splice(0, count));
-    if (requests.length > 0) waiting.set(owner, requests);
+    if (requests.length > 0) queues.set(owner, requests);
   };
 
   const startAll = (responses: readonly ServerResponse[]): void => {
@@ -186,9 +216,20 @@ export function startFairly(listener: RequestListener, options: FairStartsOption
   };
 }
 
-/** Returns true for the routes that call a vendor, and for the list of models, which takes hardly any time. */
-function isCall({ url = '' }: IncomingMessage): boolean {
-  return /^\/+v1\/+(?!\/|memory\/)/.test(url);
+function enqueue(queues: Queues, owner: string, requests: readonly ServerResponse[]): void {
+  const earlier = queues.get(owner);
+  if (earlier) earlier.push(...requests);
+  else queues.set(owner, [...requests]);
+}
+
+/**
+ * Tells calls from other requests. The list of models counts as a call, because it takes hardly any time. The probes of
+ * load balancers start immediately, because otherwise a flood of requests could take the process out of service.
+ */
+function kindOf({ url = '' }: IncomingMessage): 'probe' | 'call' | 'other' {
+  const path = url.replace(/^https?:\/\/[^/?#]*/i, '');
+  if (/^\/(?:healthz|readyz)(?:[/?]|$)/i.test(path)) return 'probe';
+  return /^\/+v1\/+(?!\/|memory\/)/i.test(path) ? 'call' : 'other';
 }
 
 /**

@@ -49,6 +49,7 @@ function createStarts(requestMs: number) {
       next?.();
       return started.splice(0);
     },
+    time: () => time,
     disconnect(project: string) {
       for (const request of requests) if (ownerOf(request) === `Bearer ${project}`) request.destroyed = true;
     },
@@ -113,56 +114,111 @@ test('adapts the number of requests started per turn to how long the turns take'
   expect(counts(fast)).toEqual([16, 17, 18, 19, 20, 21]);
 });
 
+/** Returns the projects that started something within the given time, with the time at which they did. */
+function runFor(limitMs: number, { turn, time }: Pick<ReturnType<typeof createStarts>, 'turn' | 'time'>): [project: string, at: number][] {
+  const started: [string, number][] = [];
+  for (const from = time(); time() - from < limitMs; ) {
+    const at = time() - from;
+    for (const project of turn()) started.push([project, at]);
+  }
+  return started;
+}
+
 test("starts a search only every 20 ms while another project's calls are waiting", () => {
+  const starts = createStarts(1);
+  starts.receive('busy', 1_000);
+  starts.turn();
+  starts.receive('searching', 16, '/v1/memory/search');
+  const startedAt = runFor(100, starts).flatMap(([project, at]) => (project === 'searching' ? [at] : []));
+  expect(startedAt.length).toBeGreaterThanOrEqual(4);
+  for (const [index, at] of startedAt.slice(1).entries()) expect(at - (startedAt[index] ?? 0)).toBeGreaterThanOrEqual(20);
+});
+
+test('starts waiting searches within about a second, no matter how many there are', () => {
+  const starts = createStarts(0.1);
+  starts.receive('busy', 9_000);
+  starts.turn();
+  const searches: number[] = [];
+  for (let sent = 0; sent < 2_000; sent += 20) {
+    starts.receive('searching', 20, '/v1/memory/search');
+    starts.receive('busy', 200);
+    for (const [project, at] of runFor(20, starts)) if (project === 'searching') searches.push(sent + at);
+  }
+  // A tenth of them may still be waiting.
+  expect(searches.length).toBeGreaterThan(1_000);
+});
+
+test("searches whose client has disconnected don't delay other searches", () => {
+  const starts = createStarts(1);
+  starts.receive('busy', 1_000);
+  starts.turn();
+  starts.receive('searching', 30, '/v1/memory/search');
+  starts.disconnect('searching');
+  starts.receive('searching', 1, '/v1/memory/search');
+  expect(starts.turn()).toContain('searching');
+});
+
+test.each([
+  '/v1/memory/items',
+  '/v1//memory/items',
+  '/V1/Memory/items',
+  '/provision/teams',
+  '/console',
+  '/mcp',
+  'http://host/v1/memory/items',
+])("%s lets other projects' calls go first", (url) => {
   const { receive, turn } = createStarts(1);
   receive('busy', 1_000);
   turn();
-  receive('searching', 16, '/v1/memory/search');
-  const startedAt: number[] = [];
-  for (let time = 0; time < 100; ) {
-    const started = turn();
-    if (started.includes('searching')) startedAt.push(time);
-    expect(started.filter((project) => project === 'searching').length).toBeLessThanOrEqual(1);
-    time += started.length;
-  }
-  expect(startedAt.length).toBeGreaterThanOrEqual(4);
-  for (const [index, time] of startedAt.slice(1).entries()) expect(time - (startedAt[index] ?? 0)).toBeGreaterThanOrEqual(20);
+  receive('other', 3, url);
+  expect(turn().filter((project) => project === 'other')).toHaveLength(1);
 });
 
-test.each(['/v1/memory/items', '/v1//memory/items', '/provision/teams', '/console', '/mcp'])(
-  "%s lets other projects' calls go first",
+test.each(['/v1/embeddings', '//v1/messages', '/V1/messages', 'http://host/v1/messages', '/healthz', '/readyz?verbose'])(
+  "%s doesn't let other projects' calls go first",
   (url) => {
     const { receive, turn } = createStarts(1);
     receive('busy', 1_000);
     turn();
     receive('other', 3, url);
-    expect(turn().filter((project) => project === 'other')).toHaveLength(1);
+    expect(turn().filter((project) => project === 'other')).toHaveLength(3);
   },
 );
 
-test.each(['/v1/embeddings', '//v1/messages'])("%s doesn't let other projects' calls go first", (url) => {
+test('starts health checks immediately, even behind a flood from the same address', () => {
+  const { receive, turn } = createStarts(1);
+  receive('address', 1_000, '/console');
+  turn();
+  receive('address', 1, '/readyz');
+  receive('address', 1_000, '/console');
+  expect(turn().length).toBeGreaterThan(0);
+  const checks = createStarts(1);
+  checks.receive('address', 500, '/readyz');
+  expect(checks.turn()).toHaveLength(500);
+});
+
+test('starts searches immediately if only searches are waiting', () => {
+  const { receive, turn } = createStarts(1);
+  receive('searching', 2_000, '/v1/memory/search');
+  turn();
+  receive('other', 16, '/v1/memory/search');
+  expect(turn().filter((project) => project === 'other')).toHaveLength(16);
+});
+
+test("a project's own waiting calls don't hold back its searches", () => {
   const { receive, turn } = createStarts(1);
   receive('busy', 1_000);
   turn();
-  receive('other', 3, url);
-  expect(turn().filter((project) => project === 'other')).toHaveLength(3);
+  receive('busy', 16, '/v1/memory/search');
+  expect(turn().length).toBeGreaterThan(16);
 });
 
-test("starts searches immediately while no other project's calls are waiting", () => {
-  const { receive, turn } = createStarts(1);
-  receive('searching', 100, '/v1/memory/search');
-  expect(turn()).toHaveLength(16);
-  receive('searching', 100);
-  expect(turn().length).toBeGreaterThan(0);
-});
-
-test('starts all searches that let calls go first as soon as none are waiting', () => {
+test('starts all searches after the last waiting call', () => {
   const { receive, turn, isIdle } = createStarts(0.1);
   receive('busy', 40);
   turn();
   receive('searching', 10, '/v1/memory/search');
   expect(turn().filter((project) => project === 'searching')).toHaveLength(1);
-  expect(turn()).toContain('busy');
   const rest: string[] = [];
   while (!isIdle()) rest.push(...turn());
   expect(rest.filter((project) => project === 'searching')).toHaveLength(9);
