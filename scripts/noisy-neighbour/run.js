@@ -23,7 +23,7 @@ import { openTrace } from './trace.js';
  * @typedef {object} Row
  * @property {string} kind
  * @property {number} perSecond rate at which the other project sends calls
- * @property {number} usualP50 in milliseconds, without the neighbour, over all measurements with the same `perSecond`
+ * @property {number} usualP50 in milliseconds, without the neighbour, over all measurements with the same project
  * @property {number} p50 in milliseconds, with the neighbour
  * @property {number} usualP99
  * @property {number} p99
@@ -72,7 +72,7 @@ export async function runNoisyNeighbour(args) {
       for (const name of options.names) {
         const measurement = await session.measure(name);
         measurements.push(measurement);
-        console.log(`${name}: ${describe(toRow(measurement, [measurement]))}`);
+        console.log(`${name}: ${describe(toRow(measurement, measurements))}`);
       }
     });
   } finally {
@@ -206,15 +206,14 @@ async function startSession(bench, { checkout, seconds, warmUp, load, rate, stre
 }
 
 /**
- * Compares the calls together with the neighbour with the undisturbed calls of all measurements at the same rate. Those
- * of a single measurement aren't enough, because their p99 depends on whether a garbage collection happens to be among
- * them.
+ * Compares a project's calls next to the neighbour with its undisturbed calls in all measurements. Those of a single
+ * measurement aren't enough, because their p99 depends on whether V8 happened to collect garbage in the meantime.
  * @param {Measurement} measurement
  * @param {readonly Measurement[]} all
  * @returns {Row}
  */
 function toRow({ kind, perSecond, disturbed, responses, receivedBytes }, all) {
-  const usual = all.filter((other) => other.perSecond === perSecond).map((other) => other.usual);
+  const usual = all.filter((other) => kinds[other.kind]?.other === kinds[kind]?.other).map((other) => other.usual);
   const [durations, newDurations] = [sorted(usual.map((calls) => calls.durations)), sorted(usual.map((calls) => calls.newDurations))];
   const [usualP50, p50] = [centile(durations, 0.5), centile(disturbed.durations, 0.5)];
   const [usualP99, p99] = [centile(durations, 0.99), centile(disturbed.durations, 0.99)];
@@ -274,7 +273,7 @@ function describe({ usualP50, p50, usualP99, p99, usualNewP90, newP90, lateP99, 
   const answers = Object.entries(responses).map(([status, count]) => `${count} x ${status}`);
   const times = `p50 ${usualP50.toFixed(1)} -> ${p50.toFixed(1)} ms, p99 ${usualP99.toFixed(1)} -> ${p99.toFixed(1)} ms, on new connections p90 ${usualNewP90.toFixed(1)} -> ${newP90.toFixed(1)} ms`;
   const failures = failed > 0 ? `, ${failed} failed (${failure})` : '';
-  return `${times}${failures}: ${isOk ? 'ok' : 'TOO SLOW'}; the neighbour got ${answers.join(', ') || 'no responses'} (${(receivedBytes / 1e6).toFixed(1)} MB); timer late by ${lateP99.toFixed(1)} ms (p99)`;
+  return `${times}${failures}: ${isOk ? 'ok' : 'too slow'} so far; the neighbour got ${answers.join(', ') || 'no responses'} (${(receivedBytes / 1e6).toFixed(1)} MB); timer late by ${lateP99.toFixed(1)} ms (p99)`;
 }
 
 /** @param {Row[]} rows */

@@ -66,7 +66,7 @@ export function startFairly(listener: RequestListener, options: FairStartsOption
   const calls: Queues = new Map();
   /** The same for requests that aren't calls. */
   const others: Queues = new Map();
-  /** When each owner last started a request that isn't a call while calls of other owners were waiting. */
+  /** When each owner last started a request that isn't a call while calls of others were waiting. Forgotten after `yieldMs`. */
   const yieldedAt = new Map<string, number>();
   let isScheduled = false;
   let turnStartedAt = 0;
@@ -133,7 +133,7 @@ export function startFairly(listener: RequestListener, options: FairStartsOption
     const { yielding = [], free = [] } = Object.groupBy([...others.keys()], (owner) => (mustYield(owner) ? 'yielding' : 'free'));
     startWaiting(others, free, limit);
     for (const owner of yielding) startYielding(owner, time, lastTurnMs);
-    if (calls.size === 0) yieldedAt.clear();
+    for (const [owner, at] of yieldedAt) if (time - at >= yieldMs) yieldedAt.delete(owner);
     if (calls.size > 0 || others.size > 0) schedule();
   };
 
