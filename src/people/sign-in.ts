@@ -30,11 +30,17 @@ export type SignInResult =
   /** Too many attempts have failed or are in progress. The next one is allowed at `until`. */
   | { readonly kind: 'limited'; readonly until: number };
 
+export type OidcSignInResult =
+  | { readonly kind: 'ok'; readonly person: PersonRecord }
+  /** Nobody has this identity, and we may not create an account for it. */
+  | { readonly kind: 'refused' }
+  | { readonly kind: 'disabled' };
+
 /** Who somebody is according to an identity provider. The caller has to verify the ID token first. */
 export interface OidcIdentity {
   readonly issuer: string;
   readonly subject: string;
-  /** Null if the provider hasn't verified the address. */
+  /** Null if the provider sends no address, or doesn't say that it has verified it. */
   readonly verifiedEmail: string | null;
   readonly name: string | null;
 }
@@ -69,28 +75,29 @@ export function createSignIn({ database, clock }: { readonly database: Database;
     /**
      * Finds the person by issuer and subject, or else by verified e-mail address. In the latter case, all other access to
      * their account ends. If there's no account yet, we create one, provided that the address is in `allowedDomains` or
-     * an owner has added it to a project. Returns null for everybody else, and for disabled people.
+     * an owner has added it to a project.
      */
-    withOidc: ({ issuer, subject, verifiedEmail, name }: OidcIdentity, allowedDomains: readonly string[]): Promise<PersonRecord | null> =>
+    withOidc: ({ issuer, subject, verifiedEmail, name }: OidcIdentity, allowedDomains: readonly string[]): Promise<OidcSignInResult> =>
       database.transaction(async (tx) => {
         const [known] = await tx.query<{ id: string; isDisabled: boolean }>(
           'select id, disabled_at is not null as "isDisabled" from people where oidc_issuer = $1::text and oidc_sub = $2::text',
           [issuer, subject],
         );
-        if (known) return known.isDisabled ? null : confirmAddress(tx, known.id);
+        if (known) return known.isDisabled ? { kind: 'disabled' } : confirmAddress(tx, known.id);
         const person = parseIdentity(verifiedEmail, name);
-        if (person === null) return null;
+        if (person === null) return { kind: 'refused' };
         const { email } = person;
-        const [found] = await tx.query<{ id: string; isFree: boolean }>(
-          `select id, oidc_issuer is distinct from $2::text and disabled_at is null as "isFree"
+        const [found] = await tx.query<{ id: string; isFree: boolean; isDisabled: boolean }>(
+          `select id, oidc_issuer is distinct from $2::text as "isFree", disabled_at is not null as "isDisabled"
            from people where email = $1::text and project_id is null for update`,
           [email, issuer],
         );
-        // The account is disabled, or it's already connected to another subject of this provider. In the latter case,
-        // the provider may have given the address to somebody else, so leave the account alone.
-        if (found && !found.isFree) return null;
+        // The account is already connected to another subject of this provider. The provider may have given the address
+        // to somebody else, so leave the account alone.
+        if (found && !found.isFree) return { kind: 'refused' };
+        if (found?.isDisabled) return { kind: 'disabled' };
         const isAllowed = allowedDomains.includes(email.slice(email.lastIndexOf('@') + 1));
-        if (!found && !isAllowed && !(await isInvited(tx, email))) return null;
+        if (!found && !isAllowed && !(await isInvited(tx, email))) return { kind: 'refused' };
         const now = clock.now();
         // Until now, nobody had to prove that they own the account's address, so somebody else may have a password or a
         // session for the account. End all of these first.
@@ -111,8 +118,9 @@ export function createSignIn({ database, clock }: { readonly database: Database;
  * identity provider. If we only did it at the first one, an account that an owner adds later would stay unconfirmed,
  * which would tell the owner that the deployment already knew the address.
  */
-async function confirmAddress(tx: Queries, personId: string): Promise<PersonRecord | null> {
+async function confirmAddress(tx: Queries, personId: string): Promise<OidcSignInResult> {
   const person = await readPerson(tx, personId);
-  if (person) await takeOverAccounts(tx, personId, person.email);
-  return person;
+  if (!person) return { kind: 'refused' };
+  await takeOverAccounts(tx, personId, person.email);
+  return { kind: 'ok', person };
 }

@@ -3,7 +3,7 @@ import { findPersonOf } from '../../src/people/identity.ts';
 import { hashPassword, verifyPassword } from '../../src/people/password.ts';
 import { createPeople, type People } from '../../src/people/people.ts';
 import { describeDatabases } from '../db/databases.ts';
-import { uniqueEmail } from './rows.ts';
+import { personOf, uniqueEmail } from './rows.ts';
 
 const password = 'correct horse battery';
 
@@ -185,7 +185,7 @@ describeDatabases('accounts of people', (database) => {
   test('finds the person for an identity by its subject, verified e-mail address or domain', async () => {
     const { id } = await people.accounts.create({ email });
     const identity = { issuer: 'https://id.example', subject: email, verifiedEmail: null, name: null };
-    const signIn = (change: object, domains: string[] = []) => people.signIn.withOidc({ ...identity, ...change }, domains);
+    const signIn = (change: object, domains: string[] = []) => personOf(people.signIn.withOidc({ ...identity, ...change }, domains));
     expect(await signIn({})).toBeNull();
     expect(await signIn({ verifiedEmail: email.toUpperCase() })).toMatchObject({ id, hasOidc: true });
     expect(await signIn({ verifiedEmail: uniqueEmail() })).toMatchObject({ id });
@@ -195,7 +195,8 @@ describeDatabases('accounts of people', (database) => {
     expect(await signIn(newcomer, ['example.org'])).toBeNull();
     expect(await signIn(newcomer, ['example.com'])).toMatchObject({ name: 'New', isAdmin: false, email: newcomer.verifiedEmail });
     await people.accounts.change(id, { disabled: true });
-    expect(await signIn({ verifiedEmail: email })).toBeNull();
+    for (const verifiedEmail of [email, null])
+      expect(await people.signIn.withOidc({ ...identity, verifiedEmail }, [])).toEqual({ kind: 'disabled' });
     // A disabled person does not become somebody else because of another address at the provider.
     const colleague = await people.accounts.create({ email: uniqueEmail() });
     expect(await signIn({ verifiedEmail: colleague.email })).toBeNull();
@@ -203,11 +204,20 @@ describeDatabases('accounts of people', (database) => {
     expect(await signIn({ verifiedEmail: `new-${email}` }, ['example.com'])).toBeNull();
   });
 
+  test('refuses a disabled person who has never signed in with the identity provider', async () => {
+    const { id } = await people.accounts.create({ email });
+    await people.accounts.change(id, { disabled: true });
+    const identity = { issuer: 'https://id.example', subject: email, verifiedEmail: email, name: null };
+    expect(await people.signIn.withOidc(identity, ['example.com'])).toEqual({ kind: 'disabled' });
+  });
+
   test('ignores an invalid name or e-mail address from an identity provider', async () => {
     const signIn = (change: object) =>
-      people.signIn.withOidc({ issuer: 'https://id.example', subject: uniqueEmail(), verifiedEmail: null, name: null, ...change }, [
-        'example.com',
-      ]);
+      personOf(
+        people.signIn.withOidc({ issuer: 'https://id.example', subject: uniqueEmail(), verifiedEmail: null, name: null, ...change }, [
+          'example.com',
+        ]),
+      );
     expect(await signIn({ verifiedEmail: email, name: 'A\0' })).toMatchObject({ name: email.split('@')[0] });
     expect(await signIn({ verifiedEmail: `a@b@example.com` })).toBeNull();
   });
@@ -218,7 +228,7 @@ describeDatabases('accounts of people', (database) => {
     const link = await people.links.issue(id);
     const { token } = await people.personalTokens.create(id, { name: 'laptop', scopes: ['usage:read'], days: 1 });
     const identity = { issuer: 'https://id.example', subject: email, verifiedEmail: email, name: null };
-    expect(await people.signIn.withOidc(identity, [])).toMatchObject({ id, hasPassword: false });
+    expect(await personOf(people.signIn.withOidc(identity, []))).toMatchObject({ id, hasPassword: false });
     expect(await people.sessions.find(secret)).toBeNull();
     expect(await people.links.find(link.secret)).toBeNull();
     expect(await people.personalTokens.find(token)).toBeNull();

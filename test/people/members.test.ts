@@ -2,7 +2,7 @@ import { beforeEach, expect, test } from '@jest/globals';
 import { createMembers, type Members } from '../../src/people/members.ts';
 import { createPeople } from '../../src/people/people.ts';
 import { describeDatabases } from '../db/databases.ts';
-import { disable, insertPerson, insertProject, uniqueEmail } from './rows.ts';
+import { disable, insertPerson, insertProject, personOf, uniqueEmail } from './rows.ts';
 
 const clock = { now: () => 0 };
 
@@ -133,7 +133,7 @@ describeDatabases('members of a project', (database) => {
       async (_personId: string, email: string) => people.accounts.create({ email, admin: true }),
       async (personId: string) => (await people.accounts.confirm(personId)).person,
       async (_personId: string, email: string) =>
-        people.signIn.withOidc({ issuer: 'https://id.example', subject: email, verifiedEmail: email, name: 'Ann' }, []),
+        personOf(people.signIn.withOidc({ issuer: 'https://id.example', subject: email, verifiedEmail: email, name: 'Ann' }, [])),
     ]) {
       const email = uniqueEmail();
       const [here, there] = [await members.invite(project, { email }, 'owner'), await members.invite(other, { email }, 'member')];

@@ -2,7 +2,9 @@
 import { randomBytes } from 'node:crypto';
 import { newId } from '../../src/core/ids.ts';
 import type { Queries } from '../../src/db/database.ts';
+import type { PersonRecord } from '../../src/people/accounts.ts';
 import type { Person } from '../../src/people/person.ts';
+import type { OidcSignInResult } from '../../src/people/sign-in.ts';
 
 export async function insertPerson(database: Queries, options: { isAdmin?: boolean } = {}): Promise<Person> {
   const name = `person-${randomBytes(6).toString('hex')}`;
@@ -26,6 +28,12 @@ export async function insertProject(database: Queries): Promise<string> {
 
 export async function disable(database: Queries, personId: string): Promise<void> {
   await database.query('update people set disabled_at = now() where id = $1::uuid', [personId]);
+}
+
+/** Returns null if the person couldn't sign in. */
+export async function personOf(signIn: Promise<OidcSignInResult>): Promise<PersonRecord | null> {
+  const result = await signIn;
+  return result.kind === 'ok' ? result.person : null;
 }
 
 export function uniqueEmail(): string {

@@ -6,6 +6,7 @@ import { gatewayError } from '../../core/errors.ts';
 import { hostCookieName } from '../../http/cookies.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { People } from '../../people/people.ts';
+import type { OidcIdentity } from '../../people/sign-in.ts';
 import { type ConsoleRoute, get, type PageContent, type PageRoute } from '../frame/route.ts';
 import { safePath } from '../frame/same-site.ts';
 import { decodeTransaction, encodeTransaction, type OidcClient, type OidcSettings } from './oidc.ts';
@@ -56,17 +57,17 @@ export function createOidcRoutes(deps: OidcRouteDeps, startSession: StartSession
       return null;
     });
     if (!identity) return refuse(400, 'The sign-in failed', 'The identity provider refused it, or its response was not valid.');
-    const person = await people.signIn.withOidc(identity, settings.allowedDomains);
-    if (!person) {
-      const { verifiedEmail: email } = identity;
-      const reason =
-        email === null
-          ? 'The identity provider has not verified your e-mail address. Verify it there and sign in again, or ask the operator of this gateway for a sign-in link.'
-          : `This gateway does not accept ${email}. Ask its operator to add you.`;
-      return refuse(403, 'You have no access', reason);
-    }
-    const cookies = await startSession(context, person, 'oidc');
+    const result = await people.signIn.withOidc(identity, settings.allowedDomains);
+    if (result.kind !== 'ok') return refuse(403, 'You have no access', describeRefusal(result.kind, identity));
+    const cookies = await startSession(context, result.person, 'oidc');
     return { kind: 'redirect', to: safePath(transaction.next), setCookies: [...cookies, ...end] };
   });
   return [begin, callback];
+}
+
+function describeRefusal(kind: 'refused' | 'disabled', { verifiedEmail: email }: OidcIdentity): string {
+  // The address doesn't matter here. In particular, a disabled person doesn't get access by verifying it.
+  if (kind === 'disabled') return 'This gateway does not accept your account. Ask its operator for access.';
+  if (email !== null) return `This gateway does not accept ${email}. Ask its operator to add you.`;
+  return 'The identity provider did not confirm your e-mail address. If you can, verify it there and sign in again; otherwise ask the operator of this gateway for a sign-in link.';
 }

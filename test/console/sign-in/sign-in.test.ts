@@ -193,7 +193,7 @@ describe('sign-in with an identity provider', () => {
     provider.people.set('mallory', { email: known });
     const { response: unverified } = await signInAs('mallory');
     expect(unverified.status).toBe(403);
-    expect(await unverified.text()).toContain('Verify it there and sign in again');
+    expect(await unverified.text()).toContain('did not confirm your e-mail address. If you can, verify it there');
     provider.people.set('stranger', { email: uniqueEmail(), email_verified: true });
     const { response, visitor } = await signInAs('stranger');
     expect(response.status).toBe(403);
@@ -202,6 +202,17 @@ describe('sign-in with an identity provider', () => {
     provider.people.set('employee', { email: 'Employee@example.org', email_verified: true, name: 'Emp Loyee' });
     expect((await signInAs('employee')).response.status).toBe(303);
     expect(await people().accounts.findByEmail('employee@example.org')).toMatchObject({ name: 'Emp Loyee', isAdmin: false });
+  });
+
+  test("doesn't ask a disabled person to verify an e-mail address", async () => {
+    const email = uniqueEmail();
+    const { id } = await people().accounts.create({ email });
+    provider.people.set('dora', { email, email_verified: true });
+    expect((await signInAs('dora')).response.status).toBe(303);
+    await people().accounts.change(id, { disabled: true });
+    provider.people.set('dora', { email });
+    const { response } = await signInAs('dora');
+    expect([response.status, await response.text()]).toEqual([403, expect.stringContaining('does not accept your account')]);
   });
 
   test('rejects an OIDC callback from another browser or with a different state', async () => {
