@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { nanosFromUsd, toUsd } from '../core/cost.ts';
-import { nameInput } from '../core/name.ts';
+import { nameError, nameInput } from '../core/name.ts';
 import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
 import { requiredTags } from '../core/tags.ts';
 import { isTimeZone } from '../core/time-zone.ts';
@@ -40,7 +40,7 @@ const retiredName = z
   .max(300)
   .regex(
     /^(?:[A-Za-z0-9][A-Za-z0-9._-]{0,62}|[^/\s\p{Cc}\p{Cs}]+\/[^\s\p{Cc}\p{Cs}]+)$/u,
-    'must be a model as <provider>/<model>, or the name of a provider',
+    nameError('must be a model as <provider>/<model>, or the name of a provider'),
   );
 const cache = z.strictObject({
   enabled: z.boolean().describe('whether responses are cached'),

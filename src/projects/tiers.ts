@@ -3,11 +3,12 @@
  */
 import { z } from 'zod';
 import type { Tiers } from '../core/call.ts';
+import { nameError } from '../core/name.ts';
 
 const modelId = z
   .string()
   .max(300)
-  .regex(/^[^/\s\p{Cc}\p{Cs}]+\/[^\s\p{Cc}\p{Cs}]+$/u, 'must be a model as <provider>/<model>');
+  .regex(/^[^/\s\p{Cc}\p{Cs}]+\/[^\s\p{Cc}\p{Cs}]+$/u, nameError('must be a model as <provider>/<model>'));
 
 const tierName = z
   .string()

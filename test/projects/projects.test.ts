@@ -110,10 +110,16 @@ describeDatabases('projects', (database) => {
       await expect(projects.put(slug, { tiers: { own: [model] }, retired: [model] })).rejects.toMatchObject({
         code: 'bad_request',
         issues: [
-          { path: 'tiers.own.0', message: 'must be a model as <provider>/<model>' },
-          { path: 'retired.0', message: 'must be a model as <provider>/<model>, or the name of a provider' },
+          { path: 'tiers.own.0', message: 'must not contain control characters' },
+          { path: 'retired.0', message: 'must not contain control characters' },
         ],
       });
+    await expect(projects.put(slug, { tiers: { own: ['one'] }, retired: ['a b'] })).rejects.toMatchObject({
+      issues: [
+        { path: 'tiers.own.0', message: 'must be a model as <provider>/<model>' },
+        { path: 'retired.0', message: 'must be a model as <provider>/<model>, or the name of a provider' },
+      ],
+    });
     await database().query(
       `update projects set settings = settings || '{"tiers": {"own": ["one/a\\u0001"]}, "retired": ["one/a\\u0001"]}' where slug = $1::text`,
       [slug],
