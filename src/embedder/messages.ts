@@ -16,6 +16,13 @@ export const serviceMessage = z.discriminatedUnion('kind', [
 ]);
 export type ServiceMessage = z.infer<typeof serviceMessage>;
 
+const failureCause = z.object({
+  name: z.string(),
+  /** The stack trace. Includes the error's message only if that can't contain text of the request. */
+  stack: z.string(),
+});
+export type FailureCause = z.infer<typeof failureCause>;
+
 export const embedderMessage = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('ready') }),
   /**
@@ -23,6 +30,8 @@ export const embedderMessage = z.discriminatedUnion('kind', [
    * they were sent.
    */
   z.object({ kind: z.literal('accepted') }),
+  /** Reports why a request got a 500, so that the service can log it. */
+  z.object({ kind: z.literal('request_failed'), cause: failureCause }),
   /** The embedder process sends this just before it exits. */
   z.object({ kind: z.literal('failed'), reason: z.string() }),
 ]);

@@ -11,9 +11,11 @@ import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { extname, join } from 'node:path';
 import { Tokenizer } from '@huggingface/tokenizers';
+import { errorMessage } from '../core/error-messages.ts';
 import { type LocalModel, localModelMaxTokens } from '../core/local-model.ts';
 import type { EmbedderFiles } from './messages.ts';
 import { createTokenizer } from './packed/unigram-tokenizer.ts';
+import { RuntimeError } from './runtime-error.ts';
 
 export interface Embedding {
   readonly values: Float32Array;
@@ -67,9 +69,11 @@ async function loadModel({ weights, tokenizer }: EmbedderFiles['models'][number]
       attention_mask: () => tensor(() => 1),
       token_type_ids: () => tensor(() => 0),
     };
-    const output = (await session.run(Object.fromEntries(session.inputNames.map((name) => [name, inputs[name]?.() ?? {}]))))[
-      session.outputNames[0] ?? ''
-    ];
+    const named = Object.fromEntries(session.inputNames.map((name) => [name, inputs[name]?.() ?? {}]));
+    const outputs = await session.run(named).catch((error: unknown) => {
+      throw new RuntimeError(errorMessage(error), { cause: error });
+    });
+    const output = outputs[session.outputNames[0] ?? ''];
     if (!output) throw new Error('expected the model to return a vector');
     return { values: toUnitLength(output.data.subarray(0, output.dims[2])), tokens: ids.length };
   };

@@ -26,7 +26,10 @@ export async function runEmbedderProcess(): Promise<void> {
         const models = await loadModels(message.files);
         // The first run is slow because it allocates memory, so do it before reporting that the process is ready.
         for (const embed of models.values()) await embed('ready');
-        server = createEmbeddingServer({ models, queue: createEmbeddingQueue(), token: message.token });
+        server = createEmbeddingServer({
+          ...{ models, queue: createEmbeddingQueue(), token: message.token },
+          onFailure: (cause) => send({ kind: 'request_failed', cause }),
+        });
         return send({ kind: 'ready' });
       }
       case 'connection':

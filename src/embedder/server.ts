@@ -5,6 +5,8 @@ import { z } from 'zod';
 import { parseJson } from '../core/json/parse.ts';
 import { type LocalModel, localModels } from '../core/local-model.ts';
 import { sha256 } from '../core/sha256.ts';
+import { describeCause } from './describe-cause.ts';
+import type { FailureCause } from './messages.ts';
 import type { Embed, Embedding } from './model.ts';
 import type { EmbeddingQueue } from './queue.ts';
 
@@ -18,6 +20,7 @@ const maxBodyBytes = maxInputBytes + Math.max(...localModels.map(({ length }) =>
 const maxHeldBytes = 3 * maxBodyBytes;
 /** The size of the vectors that all of our models produce. */
 const dimensions = 384;
+const advice = 'try again, and if that fails as well, look for the cause in the log of the gateway';
 
 const requestSchema = z.object({
   model: z.enum(localModels, { error: `must be one of ${localModels.join(', ')}` }),
@@ -31,8 +34,8 @@ const requestSchema = z.object({
 /** An error with the status and message of its response. The message never quotes the request. */
 class HttpError extends Error {
   readonly status: number;
-  constructor(status: number, message: string) {
-    super(message);
+  constructor(status: number, message: string, options?: ErrorOptions) {
+    super(message, options);
     this.status = status;
   }
 }
@@ -41,10 +44,12 @@ interface ServerOptions {
   readonly models: ReadonlyMap<LocalModel, Embed>;
   readonly queue: EmbeddingQueue;
   readonly token: string;
+  /** Called with the reason whenever a request gets a 500. */
+  readonly onFailure: (cause: FailureCause) => void;
 }
 
 /** Creates a server that doesn't listen on a port. Pass it a connection by emitting a `connection` event. */
-export function createEmbeddingServer({ models, queue, token }: ServerOptions): Server {
+export function createEmbeddingServer({ models, queue, token, onFailure }: ServerOptions): Server {
   const expected = sha256(`Bearer ${token}`);
   let heldBytes = 0;
   return createServer((request, response) => {
@@ -66,12 +71,19 @@ export function createEmbeddingServer({ models, queue, token }: ServerOptions): 
       if (!embed) throw new HttpError(404, `${model} is not loaded, because no configured tier uses it`);
       const queued = queue.add(embed, input, left.signal);
       if (queued === null) throw new HttpError(429, 'too many texts are waiting; try again in a moment');
-      const embeddings = await queued.catch(() => {
-        throw new HttpError(500, 'the model failed to compute the embeddings');
+      const embeddings = await queued.catch((cause: unknown) => {
+        throw new HttpError(500, `the model failed to compute the embeddings; ${advice}`, { cause });
       });
       sendJson(response, 200, toResponse(model, embeddings, format));
     };
-    respond().catch((error: unknown) => sendError(request, response, error));
+    respond().catch((error: unknown) => {
+      // Drain the request, so that the client can read the response.
+      request.resume();
+      if (response.destroyed) return;
+      const failure = error instanceof HttpError ? error : new HttpError(500, `the local embedder failed; ${advice}`, { cause: error });
+      if (failure.status >= 500) onFailure(describeCause(failure.cause));
+      sendError(request, response, failure);
+    });
   });
 }
 
@@ -114,13 +126,10 @@ function encode(values: Float32Array, format: 'float' | 'base64'): readonly numb
   return Array.from(values, (value) => Math.round(value * 1e8) / 1e8);
 }
 
-function sendError(request: IncomingMessage, response: ServerResponse, error: unknown): void {
-  // Drain the request. If it hasn't arrived completely, close the connection as well.
-  request.resume();
-  if (response.destroyed) return;
-  const [status, message] = error instanceof HttpError ? [error.status, error.message] : [500, 'internal error of the embedder'];
+function sendError(request: IncomingMessage, response: ServerResponse, { status, message }: HttpError): void {
   const type = status === 429 ? 'rate_limit_error' : status < 500 ? 'invalid_request_error' : 'server_error';
   if (status === 429) response.setHeader('retry-after', '1');
+  // If the request hasn't arrived completely, the connection can't be used for another one.
   if (!request.complete) response.setHeader('connection', 'close');
   sendJson(response, status, { error: { message, type, param: null, code: null } });
 }

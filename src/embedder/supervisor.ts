@@ -65,6 +65,10 @@ export async function startLocalEmbedder(options: LocalEmbedderOptions) {
     });
     try {
       await load(child, { kind: 'load', files, token });
+      child.on('message', (data) => {
+        const message = embedderMessage.parse(data);
+        if (message.kind === 'request_failed') logger.error({ model, err: message.cause }, 'local embedder failed to serve a request');
+      });
       listener.passTo(child);
       logger.info({ model, durationMs: Math.round(performance.now() - startedAt) }, 'local embedder ready');
       setReady(true);
