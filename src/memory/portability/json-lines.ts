@@ -85,14 +85,24 @@ function* cut(text: string): Generator<string, void> {
   }
 }
 
+/** About how many characters a number with 17 digits takes. */
+const numberLength = 20;
+
 /** Estimates the length of a value's JSON. Stops counting once it's longer than a piece. */
 function estimateLength(value: unknown): number {
   if (typeof value === 'string') return value.length + 2;
-  if (typeof value !== 'object' || value === null) return 4;
+  if (typeof value === 'number') return numberLength;
+  if (typeof value !== 'object' || value === null) return 5;
   let length = 2;
-  for (const member of Object.values(value)) {
-    length += estimateLength(member);
-    if (length > pieceLength) break;
-  }
+  if (Array.isArray(value))
+    for (const element of value) {
+      length += estimateLength(element) + 1;
+      if (length > pieceLength) break;
+    }
+  else
+    for (const [name, member] of Object.entries(value)) {
+      length += name.length + 3 + estimateLength(member) + 1;
+      if (length > pieceLength) break;
+    }
   return length;
 }

@@ -4,11 +4,15 @@ import { FormattedJson, toLinePieces } from '../../../src/memory/portability/jso
 
 test('yields to the event loop while it writes long lines of JSON', async () => {
   const messages = Array.from({ length: 30_000 }, (_, index) => ({ role: 'user', text: `a short message, number ${index}` }));
+  const numbers = Array.from({ length: 60_000 }, (_, index) => (index + 1) / 3e100);
+  const metadata = Object.fromEntries(numbers.slice(0, 10_000).map((_, index) => [`${'a long name '.repeat(10)}${index}`, true]));
   const text = 'a "quoted" line\n😀\u0001\ud800 '.repeat(100_000);
   const records = [
     { type: 'item', text: 'short', subject: null, tags: [null, 1.5, true] },
     { type: 'message', text, tool_calls: [{ name: 'search', arguments: text, empty: null }, null], created_at: '2026-01-01' },
     { type: 'prompt', messages },
+    { type: 'numbers', numbers },
+    { type: 'metadata', metadata },
     { type: 'end', records: { item: 1 } },
   ];
   let turns = 0;
@@ -25,6 +29,8 @@ test('yields to the event loop while it writes long lines of JSON', async () => 
     { type: 'item', text: 'short', tags: [null, 1.5, true] },
     { type: 'message', text, tool_calls: [{ name: 'search', arguments: text }, null], created_at: '2026-01-01' },
     { type: 'prompt', messages },
+    { type: 'numbers', numbers },
+    { type: 'metadata', metadata },
     { type: 'end', records: { item: 1 } },
     null,
   ]);
