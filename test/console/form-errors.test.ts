@@ -49,24 +49,44 @@ async function openForms(page: string): Promise<Form[]> {
   );
 }
 
+interface Label {
+  /** The name of the field, or of the group of fields. */
+  readonly field: string;
+  readonly text: string;
+  readonly hasError: boolean;
+}
+
+/** Returns the labels of fields and groups, and whether an error is shown at each of them. */
+function labelsOf(page: string): Label[] {
+  const fields = Array.from(page.matchAll(/<label for="field-([^"]*)">(.*?)<\/label>/gs), ([, field = '', label]) => {
+    return { field, text: toText(label), hasError: page.includes(`<p class="error" id="field-${field}-error"`) };
+  });
+  const groups = page.matchAll(/<(?:legend|summary) data-field="([^"]*)">(.*?)<\/(?:legend|summary)>(.*?)<\/fieldset>/gs);
+  return [
+    ...fields,
+    ...Array.from(groups, ([, field = '', label, content = '']) => {
+      return { field, text: toText(label), hasError: content.includes('<p class="error"') };
+    }),
+  ];
+}
+
+function toText(html = ''): string {
+  return decodeEntities(html.replaceAll(/ <span class="optional">.*?<\/span>|<[^>]*>/g, ''));
+}
+
 interface Refusal {
   readonly field: string;
   readonly status: number;
   readonly message: string;
-  readonly labels: readonly string[];
-  /** Whether the form was shown again with an error at one of its fields. Null if it wasn't shown again. */
-  readonly isAtField: boolean | null;
+  readonly labels: readonly Label[];
 }
 
 /** Returns null if the form was accepted. */
 async function submit({ action, values }: Form, field: string, value: string): Promise<Refusal | null> {
   const response = await planted.admin.post(action, { ...values, [field]: value });
   const page = await response.text();
-  const toText = (html = ''): string => decodeEntities(html.replaceAll(/ <span class="optional">.*?<\/span>|<[^>]*>/g, ''));
-  const labels = [...page.matchAll(/<(?:label|summary|legend)[^>]*>(.*?)<\/(?:label|summary|legend)>/gs)].map(([, label]) => toText(label));
   const [, message] = /<div class="(?:notice bad|empty)"[^>]*><p>(.*?)<\/p>/s.exec(page) ?? [];
-  const isAtField = response.status === 422 ? page.includes('<p class="error"') : null;
-  return response.status < 400 ? null : { field, status: response.status, message: toText(message), labels, isAtField };
+  return response.status < 400 ? null : { field, status: response.status, message: toText(message), labels: labelsOf(page) };
 }
 
 test('refuses NUL in every field of every form', async () => {
@@ -103,6 +123,7 @@ test('refuses control characters in every name', async () => {
 test('errors name fields by the labels of the form, and are shown at the fields', async () => {
   const raw: string[] = [];
   const unmarked: string[] = [];
+  const ofWholeForm = new Set<string>();
   const named = new Set<string>();
   for (const opened of forms) {
     let form: Form | undefined = opened;
@@ -115,19 +136,26 @@ test('errors name fields by the labels of the form, and are shown at the fields'
           form = (await openForms(form.page)).find(({ action }) => action === opened.action);
           continue;
         }
-        const { status, message, labels, isAtField } = refusal;
+        const { status, message, labels } = refusal;
         expect([form.action, field, status < 500]).toEqual([form.action, field, true]);
-        for (const [, prefix = ''] of message.matchAll(/(?:^|; )([^;:]+): /g)) {
+        const prefixes = Array.from(message.matchAll(/(?:^|; )([^;:]+): /g), ([, prefix = '']) => prefix);
+        const isAtField = labels.some((label) => label.field === field && label.hasError);
+        if (prefixes.length === 0 && !isAtField) ofWholeForm.add(message || `${form.action} ${field}: status ${status}`);
+        for (const prefix of prefixes) {
           named.add(prefix);
           if (prefix.startsWith('Nothing was saved')) continue;
-          if (isAtField === false) unmarked.push(`${form.action} ${field}: ${message}`);
-          if (labels.includes(prefix) || labels.includes(prefix.replace(/ \(.*\)$/, ''))) continue;
-          raw.push(`${form.action} ${field}: ${message}`);
+          const found = labels.filter(({ text }) => text === prefix || text === prefix.replace(/ \(.*\)$/, ''));
+          if (found.length === 0) raw.push(`${form.action} ${field}: ${message}`);
+          // With status 422, the form is shown again.
+          else if (status === 422 && !found.some(({ hasError }) => hasError)) unmarked.push(`${form.action} ${field}: ${message}`);
         }
       }
   }
   expect(raw).toEqual([]);
   expect(unmarked).toEqual([]);
+  // All other errors belong to a field and have to name it, or be shown at it.
+  const expected = /^Type .* to confirm|^Nothing (?:has changed|was saved) yet|^The key is revoked/;
+  expect([...ofWholeForm].filter((message) => !expected.test(message))).toEqual([]);
   expect([...named]).toEqual(
     expect.arrayContaining(['Name', 'Calls per minute', 'Expires (UTC)', 'Only these senders (entry 1)', 'Application']),
   );
