@@ -3,6 +3,7 @@
  * at the fields.
  */
 import { beforeAll, expect, test } from '@jest/globals';
+import { describeField } from '../../src/console/frame/field-labels.ts';
 import { type PlantedProject, pagesOf, plantProject } from '../support/console-pages.ts';
 import { shareGateway } from '../support/gateway.ts';
 import { decodeEntities } from '../support/page-text.ts';
@@ -18,6 +19,8 @@ interface Form {
   readonly values: Readonly<Record<string, string>>;
   /** The fields in which people can type or choose something. */
   readonly fields: readonly string[];
+  /** Labels by the name of their field. */
+  readonly labels: ReadonlyMap<string, string>;
 }
 
 beforeAll(async () => {
@@ -44,7 +47,8 @@ async function openForms(page: string): Promise<Form[]> {
         if (type !== 'hidden' && type !== 'checkbox') fields.add(name);
       }
       const { csrf: _, ...others } = values;
-      return { page, action: decodeEntities(action), values: others, fields: [...fields] };
+      const labels = new Map(labelsOf(content).map(({ field, text }) => [field, text]));
+      return { page, action: decodeEntities(action), values: others, fields: [...fields], labels };
     },
   );
 }
@@ -159,4 +163,19 @@ test('errors name fields by the labels of the form, and are shown at the fields'
   expect([...named]).toEqual(
     expect.arrayContaining(['Name', 'Calls per minute', 'Expires (UTC)', 'Only these senders (entry 1)', 'Application']),
   );
+});
+
+test('pages without a form name its fields by the same labels', async () => {
+  // Forms with passwords, confirmations and the checkboxes of lists don't appear on other pages, and tiers do by name.
+  const isSkipped = (name: string): boolean => /^(?:password|current|repeated|revoke_tokens|confirmation)$|-|\.\d+\./.test(name);
+  const plain = (label: string): string => label.replace(/ \(.*\)$/, '').toLowerCase();
+  const different = forms.flatMap(({ labels }) =>
+    Array.from(labels).flatMap(([name, text]) => {
+      const [label, described] = [plain(text), plain(describeField(name))];
+      return isSkipped(name) || label.includes(described) || described.includes(label) ? [] : [`${name}: ${label}, ${described}`];
+    }),
+  );
+  expect([...new Set(different)]).toEqual(['place: in, place']);
+  expect(describeField('providers.0')).toBe('Providers, entry 1');
+  expect(describeField('tiers.standard.0')).toBe('Tiers for text (standard, entry 1)');
 });

@@ -25,10 +25,10 @@ const labelPattern = /<label for="field-([^"]+)">(.*?)<\/label>|<(?:summary|lege
 
 export function resolveFieldLabels(page: string): string {
   if (!page.includes('<field-label>')) return page;
-  const labels = new Map(Object.entries(filterLabels));
+  const labels = new Map([...settingLabels, ...Object.entries(filterLabels)]);
   for (const [, field, label, group, legend] of page.matchAll(labelPattern))
     labels.set(field ?? group ?? '', toText(label ?? legend ?? ''));
-  return page.replaceAll(/<field-label>(.*?)<\/field-label>/gs, (_, path: string) => labelOf(path, labels));
+  return page.replaceAll(/<field-label>(.*?)<\/field-label>/gs, (_, path: string) => describeField(path, labels));
 }
 
 /** The text stays escaped. */
@@ -36,43 +36,57 @@ function toText(label: string): string {
   return label.replaceAll(/ <span class="optional">.*?<\/span>|<[^>]*>/gs, '');
 }
 
+/** The labels of settings, for pages that don't show their form. A test compares them with the labels of the forms. */
+const settingLabels: ReadonlyMap<string, string> = new Map([
+  // Keys
+  ['ceilings.rpm', 'Ceilings, calls per minute'],
+  ['ceilings.tpm', 'Ceilings, tokens per minute'],
+  ['windows.calls', 'Window of calls'],
+  ['windows.cost', 'Window of cost'],
+  ['models', 'Models and tiers'],
+  ['default_max_output_tokens', 'Default output limit (tokens)'],
+  ['grace_seconds', 'The old key ends in (seconds)'],
+  // Projects and applications
+  ['may_call', 'The project may send calls'],
+  ['on_budget_store_down', 'When the database cannot be reached'],
+  ['error_codes', "Errors have the vendor's code where it names one"],
+  ['cache.enabled', 'Answer identical calls of chat and messages from the cache'],
+  ['cache.ttl_seconds', 'Responses are kept for (seconds)'],
+  ['cache_sampled', 'Also answer calls that ask for sampling'],
+  ['tiers', 'Tiers for text'],
+  ['image_tiers', 'Tiers for images'],
+  ['speech_tiers', 'Tiers for speech'],
+  ['transcription_tiers', 'Tiers for transcription'],
+  ['retired', 'Retired models and providers'],
+  // Memory
+  ['enabled', 'Memory is on'],
+  ['only_senders', 'Only these senders'],
+  ['delete_conversations_after_days', 'Delete conversations after (days)'],
+  ['delete_unlearned', "Also delete conversations that memory hasn't learned from"],
+  ['batch_of', 'Batch of (messages)'],
+  ['at_least_every_minutes', 'At least every (minutes)'],
+  ['recall_budget_tokens', 'Recall, budget per call (tokens)'],
+  // Others
+  ['class', 'Looks for'],
+  ['rule.class', 'Rule, looks for'],
+  ['email', 'E-mail address'],
+  ['days', 'Expires after (days)'],
+  ['table', 'Price table'],
+  ['as', 'Names of vendors in the table'],
+]);
+
 /**
  * Returns the label of the field, or of the list or object that contains it. For example, `tiers.standard.0` becomes
- * `Tiers for text (standard, entry 1)`.
+ * `Tiers for text (standard, entry 1)`. If there's no label, e.g. because a newer version has added the field, the label
+ * is made of the path.
  */
-function labelOf(path: string, labels: ReadonlyMap<string, string>): string {
+export function describeField(path: string, labels: ReadonlyMap<string, string> = settingLabels): string {
   const segments = path.split('.');
   for (let length = segments.length; length > 0; length -= 1) {
     const label = labels.get(segments.slice(0, length).join('.'));
     if (label !== undefined)
       return length === segments.length ? label : `${label} (${segments.slice(length).map(describeSegment).join(', ')})`;
   }
-  return describeField(path);
-}
-
-/** Describes fields whose names in the API aren't clear enough. */
-const fieldNames: ReadonlyMap<string, string> = new Map([
-  ['rpm', 'calls per minute'],
-  ['tpm', 'tokens per minute'],
-  ['ttl_seconds', 'seconds to keep a response'],
-  ['may_call', 'may send calls'],
-  ['on_budget_store_down', 'when the database cannot be reached'],
-  ['cache_sampled', 'cache responses to calls with sampling'],
-  ['only_senders', 'only these senders'],
-  ['delete_conversations_after_days', 'delete conversations after (days)'],
-  ['delete_unlearned', 'delete also what is not learned'],
-  ['batch_of', 'batch of (messages)'],
-  ['at_least_every_minutes', 'at least every (minutes)'],
-]);
-
-/**
- * Returns a label for a field whose form isn't on the page, e.g. `Ceilings, calls per minute` for `ceilings.rpm`. We
- * don't know all fields, because the API or a newer version may have changed them.
- */
-export function describeField(path: string): string {
-  const words = path
-    .split('.')
-    .map((name) => fieldNames.get(name) ?? name.replaceAll('_', ' '))
-    .join(', ');
+  const words = segments.map((segment) => describeSegment(segment).replaceAll('_', ' ')).join(', ');
   return words.charAt(0).toUpperCase() + words.slice(1);
 }

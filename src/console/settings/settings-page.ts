@@ -74,7 +74,7 @@ export function describeUnlearned(context: ConsoleContext, { current, kept, hasM
     : 'No tier for memory has a model, so nothing is learned: set one for memory-extract or trivial.';
   const reason = enabled ? whyBehind : 'Nothing is learned while memory is off.';
   return notice(
-    html`Conversations that memory has not learned from are kept after the deletion period.${count} ${reason} Or delete what is not learned too, by the setting below.`,
+    html`Conversations that memory has not learned from are kept after the deletion period.${count} ${reason} A setting below deletes them as well.`,
     'warning',
     'The deletion period does not apply to all conversations',
   );
@@ -119,7 +119,7 @@ export function settingsPage(context: ConsoleContext, { submitted, read, notices
       }),
       checkboxField({
         name: 'delete_unlearned',
-        label: 'Delete also what is not learned',
+        label: "Also delete conversations that memory hasn't learned from",
         checked: fields.has('delete_unlearned'),
         hint: 'Otherwise a conversation stays after the deletion period until memory has learned from it.',
       }),
