@@ -39,7 +39,7 @@ export function sendError(response: ServerResponse, error: unknown, style: Error
   if (error instanceof PlainTextError || error instanceof URIError) {
     const { status, message } = error instanceof PlainTextError ? error : invalidUrl();
     countError('bad_request');
-    sendPaced(response, reports, () => sendBytes(response, status, 'text/plain; charset=utf-8', Buffer.from(`${message}\n`)));
+    sendPaced(response, reports, call, () => sendBytes(response, status, 'text/plain; charset=utf-8', Buffer.from(`${message}\n`)));
     return;
   }
   const apiError = error instanceof GatewayError ? error : gatewayError('internal_error', { cause: error });
@@ -55,10 +55,15 @@ export function sendError(response: ServerResponse, error: unknown, style: Error
     style === 'messages'
       ? { type: 'error', error: { type: messagesErrorType(status), message, ...members } }
       : { error: { message, type: code, code, ...members } };
-  sendPaced(response, reports, () => sendJson(response, status, body));
+  sendPaced(response, reports, call, () => sendJson(response, status, body));
 }
 
-function sendPaced(response: ServerResponse, { logger, errorPace }: ErrorReports, send: () => void): void {
+function sendPaced(
+  response: ServerResponse,
+  { logger, errorPace }: ErrorReports,
+  call: { readonly call?: string },
+  send: () => void,
+): void {
   const delayMs = errorPace(response.req);
   if (delayMs === 0) {
     send();
@@ -70,7 +75,7 @@ function sendPaced(response: ServerResponse, { logger, errorPace }: ErrorReports
       send();
     } catch (err) {
       // Nobody catches what a timer throws, so it would end the process.
-      logger.error({ err }, 'failed to send an error response');
+      logger.error({ ...call, err }, 'failed to send an error response');
       response.destroy();
     }
   }, delayMs);

@@ -47,7 +47,7 @@ test('a project whose errors have stopped for a moment gets its next error immed
 /** Sends a request to a server that responds with this error, and returns the response. */
 async function request(error: Error, reports: Partial<ErrorReports>): Promise<{ status: number; body: unknown }> {
   const server = createServer((_request, response) => {
-    sendError(response, error, 'chat', { logger, countError: () => undefined, errorPace: () => 0, ...reports });
+    sendError(response, error, 'chat', { logger, countError: () => undefined, errorPace: () => 0, ...reports }, 'call-1');
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -75,7 +75,7 @@ test('closes the connection if an error that was held back cannot be sent', asyn
   // JSON can't contain a BigInt.
   const error = gatewayError('tenant_capped', { members: { details: { error_code: 1n as unknown as string } } });
   await expect(request(error, reports)).rejects.toThrow('fetch failed');
-  expect(failures).toEqual([{ err: expect.any(TypeError) }]);
+  expect(failures).toEqual([{ call: 'call-1', err: expect.any(TypeError) }]);
 });
 
 test('drops an error if the caller disconnects while it is held back', async () => {
