@@ -5,7 +5,7 @@ import type { createUsageReader } from '../ceilings/counter-usage.ts';
 import { getHost } from '../config/starter-models.ts';
 import type { Caller } from '../core/call.ts';
 import type { ErrorCode } from '../core/errors.ts';
-import { createIsBusy } from '../core/event-loop-load.ts';
+import { createLoadMeter } from '../core/event-loop-load.ts';
 import type { TurnBatch } from '../core/turn-batch.ts';
 import { readVersion } from '../core/version.ts';
 import type { BodyMemory } from '../http/body-memory.ts';
@@ -110,7 +110,7 @@ export function createApi(deps: ApiDeps): Api {
 
   const recordRefusal = callRecording.refusals.record;
   const ownerOf = createRequestOwner(keyring.findCached);
-  const errorReports = { logger, countError, errorPace: createErrorPace({ ownerOf, isBusy: createIsBusy() }) };
+  const errorReports = { logger, countError, errorPace: createErrorPace({ ownerOf, readLoad: createLoadMeter() }) };
   const callDeps = { findCaller, findProject: projects.get, bodyMemory, recordRefusal, clock, ...errorReports };
   const server = createHttpServer({
     ...errorReports,

@@ -4,7 +4,7 @@
  */
 import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
-import { createIsBusy, type IsBusyOptions } from './event-loop-load.ts';
+import { createLoadMeter, type Load, type LoadOptions } from './event-loop-load.ts';
 
 export const pieceBytes = 1_024 * 1_024;
 
@@ -12,7 +12,7 @@ export const pieceBytes = 1_024 * 1_024;
  * How long we pause between two pieces if other work keeps the event loop busy. A piece only takes about a millisecond,
  * but it also causes garbage collections and work in other threads.
  */
-const busyWaitMs = 10;
+const pauseMs: Readonly<Record<Exclude<Load, 'light'>, number>> = { busy: 10, saturated: 50 };
 /** If the event loop isn't busy, we let other work run for up to this long between two pieces. */
 const othersMs = 4;
 /** If a turn of the event loop is shorter than this, there was no other work to do. */
@@ -20,23 +20,25 @@ const idleTurnMs = 0.2;
 /** We assume that a piece takes no longer than this, because we can't measure it separately from other work. */
 const maxPieceMs = 2;
 
-export interface TurnsOptions extends Omit<IsBusyOptions, 'ownMs'> {
-  readonly isBusy?: () => boolean;
+export interface TurnsOptions extends Omit<LoadOptions, 'ownMs'> {
+  readonly readLoad?: () => Load;
 }
 
 /**
  * Returns a function that resolves when the caller may do a piece of work. If several callers are waiting, they get
  * their turns in the order in which they asked, whichever project they work for. While the event loop is busy, all
- * large buffers together get about a tenth of its time. While it isn't, they get whatever is left.
+ * large buffers together get about a tenth of its time, and a fiftieth while it's saturated. Otherwise they get whatever
+ * is left.
  */
-export function createTurns({ isBusy, ...clocks }: TurnsOptions = {}): () => Promise<void> {
+export function createTurns({ readLoad, ...clocks }: TurnsOptions = {}): () => Promise<void> {
   const { now = () => performance.now() } = clocks;
   let last: Promise<void> = Promise.resolve();
   let ownMs = 0;
-  const isBusyWithOthers = isBusy ?? createIsBusy({ ...clocks, ownMs: () => ownMs });
+  const readLoadOfOthers = readLoad ?? createLoadMeter({ ...clocks, ownMs: () => ownMs });
   const letOthersRun = async (): Promise<void> => {
-    if (isBusyWithOthers()) await wait(busyWaitMs);
-    else await letOthersRunOnce();
+    const load = readLoadOfOthers();
+    if (load === 'light') await letOthersRunOnce();
+    else await wait(pauseMs[load]);
     // The next piece runs now. A turn can be much longer than the piece, because it includes other work.
     const startedAt = now();
     setImmediate(() => {

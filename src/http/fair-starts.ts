@@ -35,9 +35,9 @@ const maxAcceptMs = 5;
 const maxWaiting = 10_000;
 
 /** How often a project may start a request that isn't a call while calls of other projects are waiting. */
-const yieldMs = 20;
+const yieldMs = 50;
 /** If many such requests are waiting, we start them more often, so that each waits for about this long at most. */
-const maxYieldMs = 1_000;
+const maxYieldMs = 2_000;
 
 export interface FairStartsOptions {
   /** Requests of the same owner share one place in the rotation. */

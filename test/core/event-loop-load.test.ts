@@ -1,35 +1,37 @@
 import { expect, test } from '@jest/globals';
-import { createIsBusy } from '../../src/core/event-loop-load.ts';
+import { createLoadMeter, type Load } from '../../src/core/event-loop-load.ts';
 
 function createClock() {
   const state = { time: 0, active: 0, own: 0 };
-  const isBusy = createIsBusy({ now: () => state.time, activeMs: () => state.active, ownMs: () => state.own });
+  const readLoad = createLoadMeter({ now: () => state.time, activeMs: () => state.active, ownMs: () => state.own });
   /** Lets time pass, in which the event loop is active for `activeMs`, of which `ownMs` is our own work. */
-  return (ms: number, activeMs: number, ownMs = 0): boolean => {
+  return (ms: number, activeMs: number, ownMs = 0): Load => {
     state.time += ms;
     state.active += activeMs;
     state.own += ownMs;
-    return isBusy();
+    return readLoad();
   };
 }
 
-test('the event loop is busy if it was active for more than 40 % of the last tenth of a second', () => {
+test('the event loop is busy above 40 % of the last tenth of a second, and saturated above 80 %', () => {
   const pass = createClock();
-  expect(pass(100, 35)).toBe(false);
-  expect(pass(100, 45)).toBe(true);
+  expect(pass(100, 35)).toBe('light');
+  expect(pass(100, 45)).toBe('busy');
   // It's too early for the next measurement.
-  expect(pass(50, 0)).toBe(true);
-  expect(pass(50, 0)).toBe(false);
+  expect(pass(50, 0)).toBe('busy');
+  expect(pass(50, 0)).toBe('light');
+  expect(pass(100, 75)).toBe('busy');
+  expect(pass(100, 85)).toBe('saturated');
 });
 
 test("the event loop isn't busy if it only does the work that would be postponed", () => {
   const pass = createClock();
-  expect(pass(100, 100, 90)).toBe(false);
-  expect(pass(100, 100, 20)).toBe(true);
+  expect(pass(100, 100, 90)).toBe('light');
+  expect(pass(100, 100, 30)).toBe('busy');
 });
 
 test('measures the event loop of this process', () => {
-  const isBusy = createIsBusy();
+  const readLoad = createLoadMeter();
   for (const end = performance.now() + 150; performance.now() < end /* keep the event loop busy */; );
-  expect(isBusy()).toBe(true);
+  expect(readLoad()).toBe('saturated');
 });

@@ -58,7 +58,7 @@ test('lets others run for several turns between two pieces if they have work, an
     let time = 0;
     let turns = 0;
     let isDone = false;
-    const take = createTurns({ now: () => time, isBusy: () => false });
+    const take = createTurns({ now: () => time, readLoad: () => 'light' });
     const others = (async () => {
       for (; !isDone; turns += 1) {
         time += turnMs;
@@ -74,11 +74,14 @@ test('lets others run for several turns between two pieces if they have work, an
   expect(await turnsPerPiece(0.1)).toBeLessThan(2);
 });
 
-test('waits for 10 ms between two pieces while the event loop is busy with other work', async () => {
-  const take = createTurns({ isBusy: () => true });
+test.each([
+  ['busy', 10],
+  ['saturated', 50],
+] as const)('while the event loop is %s with other work, waits for %d ms between two pieces', async (load, ms) => {
+  const take = createTurns({ readLoad: () => load });
   const from = performance.now();
   for (let piece = 0; piece < 5; piece += 1) await take();
-  expect(performance.now() - from).toBeGreaterThan(45);
+  expect(performance.now() - from).toBeGreaterThan(5 * ms - 5);
 });
 
 test('waits for other work, but not for its own', async () => {

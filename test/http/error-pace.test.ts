@@ -4,15 +4,16 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
 import { gatewayError } from '../../src/core/errors.ts';
+import type { Load } from '../../src/core/event-loop-load.ts';
 import { type ErrorReports, sendError } from '../../src/http/error-handler.ts';
 import { createErrorPace } from '../../src/http/error-pace.ts';
 
 const logger = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
 function createPace() {
-  const state = { time: 0, isBusy: true };
+  const state: { time: number; load: Load } = { time: 0, load: 'busy' };
   const ownerOf = ({ headers }: IncomingMessage): string => headers.authorization ?? '';
-  const pace = createErrorPace({ ownerOf, isBusy: () => state.isBusy, now: () => state.time });
+  const pace = createErrorPace({ ownerOf, readLoad: () => state.load, now: () => state.time });
   const fail = (project: string): number => pace({ headers: { authorization: project } } as IncomingMessage);
   return { state, fail };
 }
@@ -23,9 +24,15 @@ test("sends the errors of a project 5 ms apart while the event loop is busy, but
   expect(fail('other')).toBe(0);
 });
 
+test('sends the errors of a project 25 ms apart while the event loop is saturated', () => {
+  const { state, fail } = createPace();
+  state.load = 'saturated';
+  expect([fail('loop'), fail('loop'), fail('loop')]).toEqual([0, 25, 50]);
+});
+
 test('holds back no error while the event loop has time', () => {
   const { state, fail } = createPace();
-  state.isBusy = false;
+  state.load = 'light';
   expect([fail('loop'), fail('loop')]).toEqual([0, 0]);
 });
 

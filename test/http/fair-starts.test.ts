@@ -124,28 +124,28 @@ function runFor(limitMs: number, { turn, time }: Pick<ReturnType<typeof createSt
   return started;
 }
 
-test("starts a search only every 20 ms while another project's calls are waiting", () => {
+test("starts a search only every 50 ms while another project's calls are waiting", () => {
   const starts = createStarts(1);
   starts.receive('busy', 1_000);
   starts.turn();
   starts.receive('searching', 16, '/v1/memory/search');
-  const startedAt = runFor(100, starts).flatMap(([project, at]) => (project === 'searching' ? [at] : []));
+  const startedAt = runFor(250, starts).flatMap(([project, at]) => (project === 'searching' ? [at] : []));
   expect(startedAt.length).toBeGreaterThanOrEqual(4);
-  for (const [index, at] of startedAt.slice(1).entries()) expect(at - (startedAt[index] ?? 0)).toBeGreaterThanOrEqual(20);
+  for (const [index, at] of startedAt.slice(1).entries()) expect(at - (startedAt[index] ?? 0)).toBeGreaterThanOrEqual(50);
 });
 
-test('starts waiting searches within about a second, no matter how many there are', () => {
+test('starts waiting searches within about two seconds, no matter how many there are', () => {
   const starts = createStarts(0.1);
   starts.receive('busy', 9_000);
   starts.turn();
-  const searches: number[] = [];
-  for (let sent = 0; sent < 2_000; sent += 20) {
-    starts.receive('searching', 20, '/v1/memory/search');
-    starts.receive('busy', 200);
-    for (const [project, at] of runFor(20, starts)) if (project === 'searching') searches.push(sent + at);
+  let started = 0;
+  // A thousand searches per second
+  for (let sent = 0; sent < 6_000; sent += 100) {
+    starts.receive('searching', 100, '/v1/memory/search');
+    starts.receive('busy', 1_000);
+    started += runFor(100, starts).filter(([project]) => project === 'searching').length;
   }
-  // A tenth of them may still be waiting.
-  expect(searches.length).toBeGreaterThan(1_000);
+  expect(started).toBeGreaterThan(3_500);
 });
 
 test("searches whose client has disconnected don't delay other searches", () => {

@@ -81,7 +81,8 @@ interface ExportedRecord {
 
 type Page = readonly ExportedRecord[];
 
-const pageSize = 500;
+/** A page takes a few milliseconds, and other calls have to wait for it. */
+const pageSize = 100;
 const firstId = '00000000-0000-0000-0000-000000000000';
 
 async function takeCut(database: Database, projectId: string): Promise<string> {
