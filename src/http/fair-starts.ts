@@ -34,8 +34,14 @@ const maxAcceptMs = 5;
  */
 const maxWaiting = 10_000;
 
-/** How often a project may start a request that isn't a call while calls of other projects are waiting. */
+/**
+ * How often a project may start a request that isn't a call while calls of other projects are waiting. This still holds
+ * for a moment after the last of them has started. Otherwise, all requests that have let them go first would start at
+ * once, and calls would have to wait again.
+ */
 const yieldMs = 50;
+const contendedMs = 500;
+const pollMs = 10;
 /** If many such requests are waiting, we start them more often, so that each waits for about this long at most. */
 const maxYieldMs = 2_000;
 
@@ -44,6 +50,8 @@ export interface FairStartsOptions {
   readonly ownerOf: RequestOwner;
   readonly now?: () => number;
   readonly nextTurn?: ((run: () => void) => void) | undefined;
+  /** Called with a delay in milliseconds. */
+  readonly later?: (run: () => void, ms: number) => void;
 }
 
 type Queues = Map<string, ServerResponse[]>;
@@ -60,15 +68,18 @@ export interface FairStarts {
  * (measured with 16 connections), probably because reading and handling evict each other's code from the CPU caches.
  */
 export function startFairly(listener: RequestListener, options: FairStartsOptions): FairStarts {
-  const { ownerOf, now = () => performance.now(), nextTurn = setImmediate } = options;
+  const { ownerOf, now = () => performance.now(), nextTurn = setImmediate, later = setTimeout } = options;
   let arrived: ServerResponse[] = [];
   /** The calls that we couldn't start in earlier turns, by owner. The first owner in the map is served next. */
   const calls: Queues = new Map();
   /** The same for requests that aren't calls. */
   const others: Queues = new Map();
-  /** When each owner last started a request that isn't a call while calls of others were waiting. Forgotten after `yieldMs`. */
+  /** When calls of an owner were last waiting. Forgotten after `contendedMs`. */
+  const waitedAt = new Map<string, number>();
+  /** When an owner last started a request that isn't a call and had to yield. Forgotten after `yieldMs`. */
   const yieldedAt = new Map<string, number>();
   let isScheduled = false;
+  let isDelayed = false;
   let turnStartedAt = 0;
   let perTurn = burst;
   let hasAccepted = false;
@@ -79,6 +90,16 @@ export function startFairly(listener: RequestListener, options: FairStartsOption
     if (isScheduled) return;
     isScheduled = true;
     nextTurn(runTurn);
+  };
+
+  /** Doesn't keep the event loop busy while we only wait until a request may start. */
+  const scheduleLater = (): void => {
+    if (isScheduled || isDelayed) return;
+    isDelayed = true;
+    later(() => {
+      isDelayed = false;
+      schedule();
+    }, pollMs);
   };
 
   /**
@@ -108,7 +129,7 @@ export function startFairly(listener: RequestListener, options: FairStartsOption
     }
     const responses = arrived;
     arrived = [];
-    if (calls.size === 0 && others.size === 0 && responses.length <= burst) startAll(responses);
+    if (calls.size + others.size + waitedAt.size === 0 && responses.length <= burst) startAll(responses);
     else startInTurns(responses);
   };
 
@@ -122,6 +143,7 @@ export function startFairly(listener: RequestListener, options: FairStartsOption
     const { probe: probes = [], call = [], other = [] } = Object.groupBy(responses, ({ req }) => kindOf(req));
     startAll(probes);
     for (const [owner, requests] of byOwner(call)) startOrQueue(calls, owner, requests);
+    for (const owner of calls.keys()) waitedAt.set(owner, time);
     for (const [owner, requests] of byOwner(other)) {
       if (mustYield(owner)) enqueue(others, owner, requests);
       else startOrQueue(others, owner, requests);
@@ -134,11 +156,13 @@ export function startFairly(listener: RequestListener, options: FairStartsOption
     startWaiting(others, free, limit);
     for (const owner of yielding) startYielding(owner, time, lastTurnMs);
     for (const [owner, at] of yieldedAt) if (time - at >= yieldMs) yieldedAt.delete(owner);
-    if (calls.size > 0 || others.size > 0) schedule();
+    for (const [owner, at] of waitedAt) if (time - at >= contendedMs) waitedAt.delete(owner);
+    if (calls.size > 0 || free.length > 0) schedule();
+    else if (others.size > 0) scheduleLater();
   };
 
-  /** Returns true if calls of another owner are waiting. */
-  const mustYield = (owner: string): boolean => calls.size > (calls.has(owner) ? 1 : 0);
+  /** Returns true if calls of another owner are waiting, or were a moment ago. */
+  const mustYield = (owner: string): boolean => waitedAt.size > (waitedAt.has(owner) ? 1 : 0);
 
   const startOrQueue = (queues: Queues, owner: string, requests: ServerResponse[]): void => {
     if (queues.has(owner) || requests.length > burst) enqueue(queues, owner, requests);

@@ -28,6 +28,12 @@ function createStarts(requestMs: number) {
       nextTurn: (next) => {
         run = next;
       },
+      later: (next, ms) => {
+        run = () => {
+          time += ms;
+          next();
+        };
+      },
     },
   );
   return {
@@ -115,9 +121,12 @@ test('adapts the number of requests started per turn to how long the turns take'
 });
 
 /** Returns the projects that started something within the given time, with the time at which they did. */
-function runFor(limitMs: number, { turn, time }: Pick<ReturnType<typeof createStarts>, 'turn' | 'time'>): [project: string, at: number][] {
+function runFor(
+  limitMs: number,
+  { turn, time, isIdle }: Pick<ReturnType<typeof createStarts>, 'turn' | 'time' | 'isIdle'>,
+): [project: string, at: number][] {
   const started: [string, number][] = [];
-  for (const from = time(); time() - from < limitMs; ) {
+  for (const from = time(); time() - from < limitMs && !isIdle(); ) {
     const at = time() - from;
     for (const project of turn()) started.push([project, at]);
   }
@@ -213,15 +222,15 @@ test("a project's own waiting calls don't hold back its searches", () => {
   expect(turn().length).toBeGreaterThan(16);
 });
 
-test('starts all searches after the last waiting call', () => {
-  const { receive, turn, isIdle } = createStarts(0.1);
-  receive('busy', 40);
-  turn();
-  receive('searching', 10, '/v1/memory/search');
-  expect(turn().filter((project) => project === 'searching')).toHaveLength(1);
-  const rest: string[] = [];
-  while (!isIdle()) rest.push(...turn());
-  expect(rest.filter((project) => project === 'searching')).toHaveLength(9);
+test('starts only a search every 50 ms for half a second after the last waiting call', () => {
+  const starts = createStarts(0.1);
+  starts.receive('busy', 40);
+  starts.turn();
+  starts.receive('searching', 20, '/v1/memory/search');
+  const startedAt = runFor(900, starts).flatMap(([project, at]) => (project === 'searching' ? [at] : []));
+  expect(startedAt).toHaveLength(20);
+  expect(startedAt.filter((at) => at < 450).length).toBeLessThanOrEqual(10);
+  expect(starts.isIdle()).toBe(true);
 });
 
 test("doesn't look up which project a request belongs to while only a few requests arrive", () => {
