@@ -18,8 +18,9 @@
  *   --against FILE   lists mutants that were killed according to an earlier file and survive now, and exits with status
  *                    1 if there are any. Use it to make sure that no test is missing after you have merged or deleted some
  *
- * We first run each test file alone to see which code it executes. A mutant that no test executes has the status
- * `no tests`. One that makes the tests hang has the status `timeout` and counts as noticed.
+ * We first run each test file alone to see which code it executes and how long it takes. A mutant that no test executes
+ * has the status `no tests`. One that makes the tests hang has the status `timeout` and counts as noticed, so don't use
+ * the machine for anything else in the meantime.
  */
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -54,8 +55,6 @@ import { createTestDirectory } from './test-directory.js';
 
 const defaultModules = ['src/routing', 'src/failover', 'src/keys', 'src/ceilings', 'src/pipeline', 'src/http'];
 const serviceSeconds = 60;
-/** The tests may take this many times as long as without a mutant, plus ten seconds. */
-const timeoutFactor = 3;
 const shownLength = 100;
 
 await runMutants().catch(endWithError);
@@ -95,17 +94,22 @@ async function runMutants() {
   for (const module of modules) {
     const ofModule = mutants.filter((mutant) => mutant.module === module);
     await testMutants(checkouts, ofModule, listFiles(module.replace(/^src/, 'test'), '.test.ts'), durations);
+    save();
   }
   if (values.service) {
     const left = mutants.filter(({ status }) => status === 'survived' || status === 'no tests');
     await testMutants(checkouts, left, listFiles('test/service', '.test.ts'), durations, serviceSeconds);
+    save();
   }
   await stopServices();
 
-  const results = mutants.map(({ start: _start, end: _end, tests: _tests, ...mutant }) => mutant);
-  if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(results, null, 2)}\n`);
-  report(results);
-  if (before !== null) compare(before, results);
+  report(mutants);
+  if (before !== null) compare(before, mutants);
+
+  function save() {
+    const results = mutants.map(({ start: _start, end: _end, tests: _tests, ...mutant }) => mutant);
+    if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(results, null, 2)}\n`);
+  }
 }
 
 /** @param {readonly Mutant[]} mutants */
@@ -178,8 +182,7 @@ async function testMutants(checkouts, mutants, tests, durations, maxSeconds = Nu
   await inParallel(checkouts, covered, async (checkout, mutant) => {
     const fastestFirst = mutant.tests.toSorted((a, b) => durationOf(a) - durationOf(b));
     const selected = takeWithin(maxSeconds, fastestFirst, Object.fromEntries(durations));
-    const seconds = selected.map(durationOf);
-    const limits = { testLimitMs: limitMs(Math.max(...seconds)), limitMs: limitMs(seconds.reduce((sum, each) => sum + each, 0)) };
+    const limits = limitsOf(selected.map(durationOf));
     const { start, end, replacement } = mutant;
     const change = (/** @type {string} */ code) => code.slice(0, start) + replacement + code.slice(end);
     const run = await checkout.withChange(mutant.file, change, () => checkout.run(selected, limits));
@@ -189,9 +192,19 @@ async function testMutants(checkouts, mutants, tests, durations, maxSeconds = Nu
   });
 }
 
-/** @param {number} seconds */
-function limitMs(seconds) {
-  return 1000 * (10 + timeoutFactor * seconds);
+/**
+ * How long the tests may take with a mutant. If a test hangs, it should fail before we stop all of them, but an endless
+ * loop also keeps Jest from noticing that. The limits leave room for a machine that is busier than before, but we don't
+ * want to wait for minutes either.
+ * @param {readonly number[]} durations of the test files without a mutant
+ */
+function limitsOf(durations) {
+  const slowest = Math.max(...durations);
+  const total = durations.reduce((sum, each) => sum + each, 0);
+  return {
+    testLimitMs: 1000 * (slowest + Math.min(slowest + 10, 60)),
+    limitMs: 1000 * (total + Math.min(2 * total + 10, 90)),
+  };
 }
 
 /**
