@@ -72,6 +72,8 @@ async function runMutants() {
       against: { type: 'string' },
     },
   });
+  if (!(Number(values.jobs) >= 1 && Number(values['per-module']) >= 1))
+    throw new BootstrapError('--jobs and --per-module must be at least 1');
   const modules = positionals.length > 0 ? positionals.map((module) => module.replace(/\/$/, '')) : defaultModules;
   const before = values.against === undefined ? null : readResults(values.against);
   const mutants = modules.flatMap((module) => draw(module, Number(values['per-module']), values.seed));

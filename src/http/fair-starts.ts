@@ -8,7 +8,7 @@
  * of them if the previous turn was long.
  *
  * Requests that aren't calls, e.g. searches of memory, can take as long as ten calls. So while calls of other projects
- * are waiting, we only start a few of them.
+ * are waiting, and for half a second after that, we only start a few of them.
  *
  * Node accepts only a few connections per turn (`listen.ts`). While connections keep arriving, we keep the turns short
  * by starting no requests. Otherwise a client that connects after someone who opens 2,000 streams would have to wait
@@ -18,6 +18,8 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { RequestOwner } from './request-owner.ts';
 
 const burst = 16;
+/** How many health checks a turn starts. */
+const maxProbes = 4 * burst;
 /**
  * If a turn takes longer than this, we halve the number of waiting requests that we start in the next one. A call takes
  * several turns, so we can't avoid delaying small projects, but their calls only take a few times as long.
@@ -30,20 +32,22 @@ const longTurnMs = 5;
 const maxAcceptMs = 5;
 /**
  * If more requests than this are waiting, each turn starts at least as many as have just arrived. Waiting requests take
- * up memory, so this stops the queue from growing.
+ * up memory, so this stops the queue from growing. It doesn't apply to requests that let calls go first. The more of
+ * those are waiting, the more often we start them.
  */
 const maxWaiting = 10_000;
 
-/**
- * How often a project may start a request that isn't a call while calls of other projects are waiting. This still holds
- * for a moment after the last of them has started. Otherwise, all requests that have let them go first would start at
- * once, and calls would have to wait again.
- */
+/** While calls of other projects are waiting, a project may start a request that isn't a call this often. */
 const yieldMs = 50;
-const contendedMs = 500;
-const pollMs = 10;
 /** If many such requests are waiting, we start them more often, so that each waits for about this long at most. */
 const maxYieldMs = 2_000;
+/**
+ * If calls had to wait for at least `minContentionMs`, other projects keep yielding for `contendedMs` after the last one
+ * has started. Otherwise, all requests that had to wait would start at once, and calls would have to wait again.
+ */
+const [minContentionMs, contendedMs] = [20, 500];
+/** How often we check whether a request may start if no calls are waiting any more. */
+const pollMs = 10;
 
 export interface FairStartsOptions {
   /** Requests of the same owner share one place in the rotation. */
@@ -74,12 +78,16 @@ export function startFairly(listener: RequestListener, options: FairStartsOption
   const calls: Queues = new Map();
   /** The same for requests that aren't calls. */
   const others: Queues = new Map();
-  /** When calls of an owner were last waiting. Forgotten after `contendedMs`. */
+  /** Since when calls of an owner have been waiting. */
+  const waitingSince = new Map<string, number>();
+  /** When calls of an owner had last been waiting for at least `minContentionMs`. Forgotten after `contendedMs`. */
   const waitedAt = new Map<string, number>();
   /** When an owner last started a request that isn't a call and had to yield. Forgotten after `yieldMs`. */
   const yieldedAt = new Map<string, number>();
   let isScheduled = false;
   let isDelayed = false;
+  /** True if the last turn left requests that this turn may start. */
+  let isDraining = false;
   let turnStartedAt = 0;
   let perTurn = burst;
   let hasAccepted = false;
@@ -137,13 +145,18 @@ export function startFairly(listener: RequestListener, options: FairStartsOption
     const time = now();
     const lastTurnMs = time - turnStartedAt;
     turnStartedAt = time;
-    if (calls.size === 0 && others.size === 0) perTurn = burst;
+    if (!isDraining) perTurn = burst;
     else perTurn = lastTurnMs > longTurnMs ? Math.ceil(perTurn / 2) : perTurn + 1;
 
     const { probe: probes = [], call = [], other = [] } = Object.groupBy(responses, ({ req }) => kindOf(req));
-    startAll(probes);
+    startAll(probes.slice(0, maxProbes));
+    arrived = probes.slice(maxProbes);
     for (const [owner, requests] of byOwner(call)) startOrQueue(calls, owner, requests);
-    for (const owner of calls.keys()) waitedAt.set(owner, time);
+    for (const owner of calls.keys()) {
+      const since = waitingSince.get(owner) ?? time;
+      waitingSince.set(owner, since);
+      if (time - since >= minContentionMs) waitedAt.set(owner, time);
+    }
     for (const [owner, requests] of byOwner(other)) {
       if (mustYield(owner)) enqueue(others, owner, requests);
       else startOrQueue(others, owner, requests);
@@ -157,12 +170,14 @@ export function startFairly(listener: RequestListener, options: FairStartsOption
     for (const owner of yielding) startYielding(owner, time, lastTurnMs);
     for (const [owner, at] of yieldedAt) if (time - at >= yieldMs) yieldedAt.delete(owner);
     for (const [owner, at] of waitedAt) if (time - at >= contendedMs) waitedAt.delete(owner);
-    if (calls.size > 0 || free.length > 0) schedule();
+    for (const owner of waitingSince.keys()) if (!calls.has(owner)) waitingSince.delete(owner);
+    isDraining = calls.size > 0 || free.length > 0;
+    if (isDraining || arrived.length > 0) schedule();
     else if (others.size > 0) scheduleLater();
   };
 
   /** Returns true if calls of another owner are waiting, or were a moment ago. */
-  const mustYield = (owner: string): boolean => waitedAt.size > (waitedAt.has(owner) ? 1 : 0);
+  const mustYield = (owner: string): boolean => [calls, waitedAt].some((owners) => owners.size > (owners.has(owner) ? 1 : 0));
 
   const startOrQueue = (queues: Queues, owner: string, requests: ServerResponse[]): void => {
     if (queues.has(owner) || requests.length > burst) enqueue(queues, owner, requests);
@@ -199,10 +214,11 @@ export function startFairly(listener: RequestListener, options: FairStartsOption
   const startYielding = (owner: string, time: number, lastTurnMs: number): void => {
     const alive = (others.get(owner) ?? []).filter(({ req }) => !req.destroyed);
     const intervalMs = Math.min(yieldMs, maxYieldMs / alive.length);
-    const elapsedMs = time - (yieldedAt.get(owner) ?? Number.NEGATIVE_INFINITY);
-    const due = Math.floor(Math.min(elapsedMs, Math.max(intervalMs, lastTurnMs)) / intervalMs);
+    const startedAt = yieldedAt.get(owner);
+    const elapsedMs = startedAt === undefined ? intervalMs : Math.min(time - startedAt, intervalMs + lastTurnMs);
+    const due = Math.floor(elapsedMs / intervalMs);
     others.set(owner, alive);
-    if (due > 0) yieldedAt.set(owner, time);
+    if (due > 0) yieldedAt.set(owner, time - (elapsedMs % intervalMs));
     start(others, owner, due);
   };
 
@@ -247,12 +263,12 @@ function enqueue(queues: Queues, owner: string, requests: readonly ServerRespons
 }
 
 /**
- * Tells calls from other requests. The list of models counts as a call, because it takes hardly any time. The probes of
+ * Distinguishes calls from other requests. The list of models counts as a call, because it takes hardly any time. The probes of
  * load balancers start immediately, because otherwise a flood of requests could take the process out of service.
  */
 function kindOf({ url = '' }: IncomingMessage): 'probe' | 'call' | 'other' {
   const path = url.replace(/^https?:\/\/[^/?#]*/i, '');
-  if (/^\/(?:healthz|readyz)(?:[/?]|$)/i.test(path)) return 'probe';
+  if (/^\/(?:healthz|readyz)\/?(?:\?|$)/i.test(path)) return 'probe';
   return /^\/+v1\/+(?!\/|memory\/)/i.test(path) ? 'call' : 'other';
 }
 

@@ -172,9 +172,12 @@ test('pages without a form name its fields by the same labels', async () => {
   const different = forms.flatMap(({ labels }) =>
     Array.from(labels).flatMap(([name, text]) => {
       const [label, described] = [plain(text), plain(describeField(name))];
-      return isSkipped(name) || label.includes(described) || described.includes(label) ? [] : [`${name}: ${label}, ${described}`];
+      return isSkipped(name) || label.includes(described) || (label !== '' && described.includes(label))
+        ? []
+        : [`${name}: ${label}, ${described}`];
     }),
   );
+  // The form for rules calls this field "In", which isn't clear without the form.
   expect([...new Set(different)]).toEqual(['place: in, place']);
   expect(describeField('providers.0')).toBe('Providers, entry 1');
   expect(describeField('tiers.standard.0')).toBe('Tiers for text (standard, entry 1)');

@@ -56,6 +56,9 @@ function createStarts(requestMs: number) {
       return started.splice(0);
     },
     time: () => time,
+    pass(ms: number) {
+      time += ms;
+    },
     disconnect(project: string) {
       for (const request of requests) if (ownerOf(request) === `Bearer ${project}`) request.destroyed = true;
     },
@@ -140,7 +143,7 @@ test("starts a search only every 50 ms while another project's calls are waiting
   starts.receive('searching', 16, '/v1/memory/search');
   const startedAt = runFor(250, starts).flatMap(([project, at]) => (project === 'searching' ? [at] : []));
   expect(startedAt.length).toBeGreaterThanOrEqual(4);
-  for (const [index, at] of startedAt.slice(1).entries()) expect(at - (startedAt[index] ?? 0)).toBeGreaterThanOrEqual(50);
+  for (const [index, at] of startedAt.entries()) expect(at - (startedAt[0] ?? 0)).toBeGreaterThanOrEqual(50 * index);
 });
 
 test('starts waiting searches within about two seconds, no matter how many there are', () => {
@@ -200,10 +203,42 @@ test('starts health checks immediately, even behind a flood from the same addres
   turn();
   receive('address', 1, '/readyz');
   receive('address', 1_000, '/console');
-  expect(turn().length).toBeGreaterThan(0);
-  const checks = createStarts(1);
-  checks.receive('address', 500, '/readyz');
-  expect(checks.turn()).toHaveLength(500);
+  // Eight requests of the flood, and the check
+  expect(turn()).toHaveLength(9);
+});
+
+test('starts only 64 health checks per turn', () => {
+  const { receive, turn, isIdle } = createStarts(1);
+  receive('address', 150, '/healthz');
+  expect([turn().length, turn().length, turn().length, isIdle()]).toEqual([64, 64, 22, true]);
+});
+
+test('starts a single search if many calls and searches arrive together after a quiet time', () => {
+  const starts = createStarts(0.1);
+  starts.receive('busy', 100);
+  runFor(1_000, starts);
+  starts.pass(10_000);
+  starts.receive('busy', 250);
+  starts.receive('searching', 16, '/v1/memory/search');
+  expect(starts.turn().filter((project) => project === 'searching')).toHaveLength(1);
+});
+
+test('starts searches as soon as no calls are waiting any more if these have waited for less than 20 ms', () => {
+  const starts = createStarts(0.1);
+  starts.receive('busy', 20);
+  starts.receive('searching', 16, '/v1/memory/search');
+  runFor(5, starts);
+  expect(starts.isIdle()).toBe(true);
+});
+
+test('starts 16 calls of a project at first, even if searches of others are still being held back', () => {
+  const starts = createStarts(1);
+  starts.receive('busy', 60);
+  starts.turn();
+  starts.receive('searching', 20, '/v1/memory/search');
+  runFor(150, starts);
+  starts.receive('new', 500);
+  expect(starts.turn().filter((project) => project === 'new').length).toBeGreaterThanOrEqual(16);
 });
 
 test('starts searches immediately if only searches are waiting', () => {
@@ -222,9 +257,9 @@ test("a project's own waiting calls don't hold back its searches", () => {
   expect(turn().length).toBeGreaterThan(16);
 });
 
-test('starts only a search every 50 ms for half a second after the last waiting call', () => {
-  const starts = createStarts(0.1);
-  starts.receive('busy', 40);
+test('starts only a search every 50 ms for half a second after calls have waited', () => {
+  const starts = createStarts(1);
+  starts.receive('busy', 60);
   starts.turn();
   starts.receive('searching', 20, '/v1/memory/search');
   const startedAt = runFor(900, starts).flatMap(([project, at]) => (project === 'searching' ? [at] : []));

@@ -81,7 +81,7 @@ interface ExportedRecord {
 
 type Page = readonly ExportedRecord[];
 
-/** A page takes a few milliseconds, and other calls have to wait for it. */
+/** Reading and writing a page keeps the event loop busy for a few milliseconds, so larger pages would delay other calls. */
 const pageSize = 100;
 const firstId = '00000000-0000-0000-0000-000000000000';
 
