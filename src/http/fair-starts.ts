@@ -149,8 +149,8 @@ export function startFairly(listener: RequestListener, options: FairStartsOption
     else perTurn = lastTurnMs > longTurnMs ? Math.ceil(perTurn / 2) : perTurn + 1;
 
     const { probe: probes = [], call = [], other = [] } = Object.groupBy(responses, ({ req }) => kindOf(req));
-    startAll(probes.slice(0, maxProbes));
     arrived = probes.slice(maxProbes);
+    startAll(probes.slice(0, maxProbes));
     for (const [owner, requests] of byOwner(call)) startOrQueue(calls, owner, requests);
     for (const owner of calls.keys()) {
       const since = waitingSince.get(owner) ?? time;
