@@ -82,15 +82,20 @@ async function runMutants() {
     console.log(`${reason}; stopping the run`);
     process.exit(1);
   });
-  process.once('exit', directory.remove);
+  /** @type {Checkout[]} */
+  const checkouts = [];
+  process.once('exit', () => {
+    for (const checkout of checkouts) checkout.stop();
+    directory.remove();
+  });
   for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
   process.env['TMPDIR'] = directory.path;
   const stopServices = await startServices();
-  const checkouts = Array.from({ length: Number(values.jobs) }, (_, job) => {
+  for (let job = 0; job < Number(values.jobs); job += 1) {
     const path = join(directory.path, String(job));
     mkdirSync(path, { mode: 0o711 });
-    return createCheckout(path);
-  });
+    checkouts.push(createCheckout(path));
+  }
   /** @type {Map<string, number>} */
   const durations = new Map();
   for (const module of modules) {

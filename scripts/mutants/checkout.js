@@ -34,7 +34,11 @@ export function createCheckout(directory) {
   const cache = join('node_modules', '.cache');
   cpSync(join(root, cache), join(path, cache), { recursive: true, filter: (source) => basename(source) !== 'compiled' });
 
+  /** @type {number | undefined} */
+  let runningPid;
   return {
+    /** Kills the tests that are running. */
+    stop: () => killGroup(runningPid),
     /**
      * Runs test files until one of them fails.
      * @param {readonly string[]} tests in the order in which to run them
@@ -126,6 +130,7 @@ export function createCheckout(directory) {
       },
     );
     closeSync(output);
+    runningPid = child.pid;
     let isLate = false;
     const timer = setTimeout(() => {
       isLate = true;
@@ -134,6 +139,7 @@ export function createCheckout(directory) {
     const [code] = await once(child, 'exit');
     clearTimeout(timer);
     killGroup(child.pid);
+    runningPid = undefined;
     const seconds = (performance.now() - startedAt) / 1000;
     /** @type {import('../test-summary.js').FileResult[]} */
     const results = existsSync(resultsFile) ? JSON.parse(readFileSync(resultsFile, 'utf8')) : [];

@@ -223,6 +223,24 @@ describeDatabases('a keyring', (database) => {
     expect((await keyring.read(project.id, record.prefix)).ceilings.calls.limit).toBe(2);
   });
 
+  test('changing a rotated key only changes the name of that key', async () => {
+    const old = await keyring.issue(project.id, { name: 'ci' });
+    const fresh = await keyring.rotate(project.id, old.record.prefix, { grace_seconds: 60 });
+    await keyring.change(project.id, fresh.record.prefix, { name: 'fresh' });
+    await keyring.change(project.id, old.record.prefix, { name: 'old' });
+    expect(await keyring.read(project.id, fresh.record.prefix)).toMatchObject({ name: 'fresh' });
+    expect(await keyring.read(project.id, old.record.prefix)).toMatchObject({ name: 'old' });
+  });
+
+  test("returns 404 for a key that doesn't exist", async () => {
+    const { prefix } = generateSecret();
+    const notFound = { code: 'not_found' };
+    await expect(keyring.read(project.id, prefix)).rejects.toMatchObject(notFound);
+    await expect(keyring.change(project.id, prefix, { name: 'ci' })).rejects.toMatchObject(notFound);
+    await expect(keyring.rotate(project.id, prefix, {})).rejects.toMatchObject(notFound);
+    await expect(keyring.revoke(project.id, prefix)).rejects.toMatchObject(notFound);
+  });
+
   test('a key can be rotated while its ceilings are being changed', async () => {
     for (let round = 0; round < 5; round += 1) {
       const first = await keyring.issue(project.id, { name: 'ci', ceilings: { calls: 5 } });

@@ -14,6 +14,12 @@ describe('the price of a model', () => {
     expect(toPrice(row({ price: tokens, aboveTokens: above, perSearchNanos: 7n }))).toEqual({ ...tokens, above, perSearchNanos: 7n });
   });
 
+  test('takes prices for image input, service tiers and tools from the catalog', () => {
+    const more = { imageInputNanos: 8n, tierMillionths: { flex: 500_000n }, perToolUseNanos: { web_search: 9n } };
+    expect(toPrice(row({ price: tokens, ...more }))).toEqual({ ...tokens, ...more });
+    expect(toPrice(row({ price: tokens, tierMillionths: {}, perToolUseNanos: {} }))).toEqual(tokens);
+  });
+
   test('charges only searches for a model with a price per search', () => {
     const price = toPrice(row({ kind: 'rerank', perSearchNanos: 2_000_000n }));
     expect(price && tokenCost({ ...noTokens, input: 1_000 }, price, { searches: 2 })).toBe(4_000_000);

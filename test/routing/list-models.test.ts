@@ -52,6 +52,7 @@ describe('the list of models', () => {
   test.each<[string, Asked, string[]]>([
     ['served models, then tiers with an available model, then auto', {}, [...models, 'standard', 'fine', 'embed', 'auto']],
     ['models of the providers of the project', { project: { providers: ['anthropic'] } }, ['anthropic/claude', 'fine']],
+    ['nothing if every provider lacks a required tag', { project: { requiredTags: ['eu'] } }, []],
     ['nothing for a project without providers', { project: { providers: [] } }, []],
     ["a project's tiers", { project: { tiers: { mine: ['openai/gpt'], standard: [] } } }, [...models, 'fine', 'embed', 'mine', 'auto']],
     ["an application's tiers", { source: 'bot', project: { applications } }, [...models, 'standard', 'fine', 'embed', 'mine', 'auto']],

@@ -45,6 +45,15 @@ test("substitutes models of the same kind only if none of the tier's models is s
   expect(() => ask('prose')).toThrow('no models available for route');
 });
 
+test('only calls models of a tier that the key permits', () => {
+  expect(ask('one', { caller: callerWith(['second/b']) })).toBe('second/b');
+  expect(() => ask('one', { caller: callerWith(['text/prose']) })).toThrow('model not permitted for this key: one');
+});
+
+test('returns no_route if the request names no model and there is no default model', () => {
+  expect(() => ask('', { requestedModel: null })).toThrow(expect.objectContaining({ code: 'no_route' }));
+});
+
 function setUp() {
   let now = 0;
   const breakers = createBreakers({ now: () => now });
