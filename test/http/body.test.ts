@@ -67,6 +67,15 @@ test('reads a request body that arrived together with its headers', async () => 
   await expect(read('more')[1]).rejects.toMatchObject({ status: 413 });
 });
 
+test('waits for the rest of a request body if only a part of it arrived with the headers', async () => {
+  const request = Object.assign(new Readable({ read: () => undefined }), { headers: { 'content-length': '6' } });
+  request.push('tea');
+  const body = readBody(request as unknown as IncomingMessage);
+  request.push('pot');
+  request.push(null);
+  expect((await body).toString()).toBe('teapot');
+});
+
 test('disconnects a caller that takes longer than five minutes to send the body', async () => {
   mock.timers.enable({ apis: ['setTimeout'] });
   try {

@@ -74,6 +74,7 @@ test('charges for tool calls at the prices in the catalog', () => {
   });
   const preview = { tools: [{ type: 'web_search_preview' }] };
   expect(settle(preview, { toolUses: { web_search: 1 } })).toMatchObject({ usd: 0.026, units: { toolUses: { web_search_preview: 1 } } });
+  expect(settle(preview, { toolUses: { file_search: 1 } })).toMatchObject({ usd: 0.001, units: { toolUses: { file_search: 1 } } });
   expect(settle({ web_search_options: {} }, {}, { route: 'chat' })).toMatchObject({ usd: 0.011, units: { toolUses: { web_search: 1 } } });
 });
 
