@@ -37,7 +37,7 @@ const maxAcceptMs = 5;
  */
 const maxWaiting = 10_000;
 
-/** While calls of other projects are waiting, a project may start a request that isn't a call this often. */
+/** While calls of other projects are waiting, a project can only start one of its other requests in this time. */
 const yieldMs = 50;
 /** If many such requests are waiting, we start them more often, so that each waits for about this long at most. */
 const maxYieldMs = 2_000;
@@ -100,7 +100,7 @@ export function startFairly(listener: RequestListener, options: FairStartsOption
     nextTurn(runTurn);
   };
 
-  /** Doesn't keep the event loop busy while we only wait until a request may start. */
+  /** If we only have to wait until a request may start, turns without a pause would keep the event loop busy for nothing. */
   const scheduleLater = (): void => {
     if (isScheduled || isDelayed) return;
     isDelayed = true;
@@ -263,8 +263,9 @@ function enqueue(queues: Queues, owner: string, requests: readonly ServerRespons
 }
 
 /**
- * Distinguishes calls from other requests. The list of models counts as a call, because it takes hardly any time. The probes of
- * load balancers start immediately, because otherwise a flood of requests could take the process out of service.
+ * Distinguishes calls from other requests. The list of models counts as a call, because it takes hardly any time. The
+ * probes of load balancers start immediately, because otherwise a flood of requests could take the process out of
+ * service.
  */
 function kindOf({ url = '' }: IncomingMessage): 'probe' | 'call' | 'other' {
   const path = url.replace(/^https?:\/\/[^/?#]*/i, '');

@@ -203,7 +203,7 @@ test('starts health checks immediately, even behind a flood from the same addres
   turn();
   receive('address', 1, '/readyz');
   receive('address', 1_000, '/console');
-  // Eight requests of the flood, and the check
+  // These are eight requests of the flood, and the health check.
   expect(turn()).toHaveLength(9);
 });
 
