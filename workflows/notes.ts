@@ -36,7 +36,7 @@ const slots = {
   /** Matches UUIDs, workflow ids, and the names of the gateway's models and operations. */
   id: '[A-Za-z0-9_:/.-]{1,200}',
   slug: '[a-z0-9][a-z0-9-]{0,62}',
-  /** Matches the gateway's error codes, and those codes of vendors that the gateway's filter allows. */
+  /** Matches the gateway's error codes, and the vendors' codes that our filter lets through. */
   code: '[A-Za-z][A-Za-z0-9_]{0,63}',
   /**
    * Matches a time such as `14:05 UTC`. Seconds are included if the time is near, and the date if it's on another day.

@@ -152,7 +152,7 @@ export async function startGateway({ programs, client, databaseUrl, folder, mode
       return answers;
     },
     /**
-     * Asks the questions like `ask`, but returns the ids of the results, so that they can be rated.
+     * Like `ask`, but returns the ids of the search results, so that they can be rated.
      * @param {Stored} stored
      * @param {import('./dataset.js').Question[]} questions
      * @returns {Promise<{ id: string, sources: string[] }[][]>}

@@ -186,7 +186,7 @@ async function startSession(bench, { checkout, seconds, warmUp, load, rate, stre
       const kind = kinds[name];
       if (!kind) throw new Error(`unknown kind: ${name}`);
       const rate = await rateFor(kind.other);
-      // These rules would slow down the calls of all kinds, so we only set them while this one runs.
+      // These rules would also slow down the other measurements, so we only set them during this one.
       const setRules = (/** @type {object[]} */ rules) => gateway.admin('PUT', '/provision/teams/memory/rules', { rules });
       if (kind.other === 'ruled') await setRules(expensiveRules);
       const usual = await call(kind.other, rate, seconds);

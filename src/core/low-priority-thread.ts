@@ -38,7 +38,7 @@ interface Job {
  * 100 to 450 ms of CPU time, so if the event loop never pauses, the first job can take several seconds.
  */
 const niceness = {
-  /** These jobs get more CPU time than those for bodies, because a person is waiting to be signed in. */
+  /** Checking a password gets more CPU time than reading a body, because a person is waiting to sign in. */
   passwords: 10,
   bodies: 15,
   /**

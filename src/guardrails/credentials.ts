@@ -48,7 +48,7 @@ export function findCredentials(text: string): readonly Credential[] {
   const separate: Credential[] = [];
   for (const credential of found) {
     const last = separate.at(-1);
-    // Skip a credential inside the previous one, whose end is already known.
+    // Skip a credential that lies inside the previous one.
     if (!last || credential.start >= last.end) separate.push(followRun(text, credential));
     else if (credential.end > last.end) separate[separate.length - 1] = { ...last, end: followRun(text, credential).end };
   }

@@ -64,8 +64,9 @@ export interface Keyring {
   /** Returns null if the project has no key with this id. */
   findById(projectId: string, id: string): Promise<KeyRecord | null>;
   /**
-   * Changes the settings in `input`. A change of ceilings applies to all keys that share them. `check` gets the current
-   * settings in the format of a request, and can throw to prevent the change. Throws `conflict` if the key is revoked.
+   * Sets the key's settings to the ones in `input`, and keeps all others. New ceilings apply to all keys that share
+   * them. `check` gets the current settings in the format of a request, and can throw to prevent the change. Throws
+   * `conflict` if the key is revoked.
    */
   change(
     projectId: string,

@@ -85,7 +85,7 @@ test('closes the connection if an error that was held back cannot be sent', asyn
   expect(failures).toEqual([{ call: 'call-1', err: expect.any(TypeError) }]);
 });
 
-test('drops an error if the caller disconnects while it is held back', async () => {
+test('drops a delayed error if the caller disconnects', async () => {
   const calls: string[] = [];
   const response = Object.assign(new EventEmitter(), {
     req: { complete: true },

@@ -88,7 +88,7 @@ describe.each(eras)('an MCP client in mode %s', (era) => {
   });
 });
 
-test('explains a call that the gateway refused, but not to people of another project', async () => {
+test('explains a refused call to members of its project, but not to others', async () => {
   const [gateway, other] = [await shared().withProject('refusing'), await shared().withProject('elsewhere')];
   const token = await issueToken(gateway, await addPerson(gateway, [gateway.project]));
   const stranger = await issueToken(other, await addPerson(other, [other.project]));

@@ -75,7 +75,7 @@ describeDatabases('sessions', (database) => {
     expect(await sessions.list(id)).toEqual([]);
   });
 
-  test('deletes ended sessions in the cleanup', async () => {
+  test('deletes sessions that have ended', async () => {
     const { id } = await insertPerson(database());
     await sessions.start(id, { userAgent: 'old' });
     now += sessionIdleMs;

@@ -317,7 +317,7 @@ describe('the order of candidates', () => {
     expect(idsOf({ model: 'openai/gpt', breakers })).toEqual(['openai/gpt']);
   });
 
-  test('puts a provider in cooldown after the others', () => {
+  test('tries a provider last while it is in cooldown', () => {
     const breakers = createBreakers({ now: () => 0 });
     breakers.coolDown('acme', 'openai', 1000);
     expect(idsOf({ model: 'repeated', breakers })).toEqual(['azure/mini', 'openai/gpt']);

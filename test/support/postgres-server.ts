@@ -97,17 +97,22 @@ async function pidsOf(data: string): Promise<number[]> {
 
 /**
  * The arguments are $1 postgres, $2 data, $3 port, $4 log and $5 home. When the pipe closes, `read` returns, and we ask
- * PostgreSQL for a fast shutdown with SIGINT. If somebody kills the server, we start it again as soon as the file
- * `down` is gone and the file `up` exists.
+ * PostgreSQL for a fast shutdown with SIGINT. A server that is just starting ignores the signal, so we repeat it. If
+ * somebody kills the server, we start it again as soon as the file `down` is gone and the file `up` exists.
  */
 const GUARD = `
 exec 3<&0
-( read -r _ <&3; touch "$5/ending"; [ -e "$5/down" ] || kill -INT "$(head -n 1 "$2/postmaster.pid")" ) &
+ending=
+server=
+trap 'ending=yes; kill -INT $server 2>/dev/null' TERM
+( read -r _ <&3; kill $$ ) &
 reader=$!
 while :; do
   "$1" -D "$2" -p "$3" >>"$4" 2>&1 <&- 3<&- &
-  wait $!
-  while [ -e "$5/down" ] && [ ! -e "$5/ending" ]; do sleep 0.05; done
+  server=$!
+  [ "$ending" ] || wait $server
+  while [ "$ending" ] && kill -INT $server 2>/dev/null; do sleep 0.1; done
+  while [ -e "$5/down" ] && [ ! "$ending" ]; do sleep 0.05; done
   [ -e "$5/up" ] || break
   rm "$5/up"
 done

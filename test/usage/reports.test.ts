@@ -260,7 +260,7 @@ describeDatabases('the usage report of a project', (database) => {
     });
   });
 
-  test('lets twelve pollers share usage reports that include all calls stored before they asked', async () => {
+  test('lets twelve pollers share a usage report, which includes all calls stored before their requests', async () => {
     const { call, projectId } = newOwner();
     let statements = 0;
     const query: Database['query'] = (text, values) => {

@@ -97,8 +97,8 @@ export interface RouteCodec {
   parseResponse(bytes: Buffer): ResponseSummary | null;
   createStreamReader(): StreamReader;
   /**
-   * Formats the event that reports a failure during a stream. Returns null if the dialect doesn't have such an event.
-   * The connection is broken off instead (docs/api/reference.md#streaming).
+   * Formats the event that reports a failure during a stream. Returns null if the dialect doesn't have such an event,
+   * and then we close the connection instead (docs/api/reference.md#streaming).
    */
   formatStreamError(message: string): string | null;
 }

@@ -38,8 +38,8 @@ export function toRecallLimits(budgetTokens: number | null): RecallLimits {
 }
 
 /**
- * How a line says where its memory comes from. Nearly all recalled memories come from conversations, so we don't
- * mention that.
+ * Added to a memory's line, to tell the model where the memory comes from. Most memories come from conversations, so we
+ * only mention the other origins.
  */
 const origins = { agent: ', saved by an application', observed: '', person: ', written by a person' } as const;
 /**

@@ -18,7 +18,7 @@ export const groupColumns = {
   person: personSql,
 } as const;
 
-/** Figures count attempts instead of calls if they're grouped by an attribute of attempts. */
+/** Returns true if the figures count attempts instead of calls, because only attempts have the grouping attribute. */
 export function isOfAttempts(group: Group | null): boolean {
   return group === 'provider' || group === 'attempted';
 }

@@ -35,7 +35,7 @@ describeDatabases('memories that are learned again', (database) => {
     ]);
   });
 
-  test('learns a removed memory again only from newer messages', async () => {
+  test('relearns a removed memory only from newer messages', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();

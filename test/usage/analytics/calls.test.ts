@@ -246,7 +246,7 @@ describeDatabases('the details of a call', (database) => {
 });
 
 describeDatabases('recent use of keys, applications and projects', (database) => {
-  test('adds up recent use by rotated key, application and project', async () => {
+  test('reports recent use by application, project, and key including the one it replaced', async () => {
     const { call, projectId } = newProject();
     const [first, second] = [randomUUID(), randomUUID()];
     await database().query(`insert into projects (id, slug, name) values ($1::uuid, $2::text, 'x')`, [projectId, `p-${projectId}`]);
