@@ -51,7 +51,7 @@ describe('mistakes in the settings of a project', () => {
 });
 
 describe('warnings about the settings of a project', () => {
-  test('suggests a similar model if the provider doesn't have the given one', () => {
+  test("suggests a similar model if the provider doesn't have the given one", () => {
     expect(warningsOf({}, { tiers: { fast: ['openai/gpt-5-mnii'] } })).toEqual([
       'the catalog has no model openai/gpt-5-mnii, so its price and its limits are unknown; did you mean openai/gpt-5-mini?',
     ]);

@@ -129,7 +129,7 @@ describe('dailyCleanup', () => {
     await worker.stop();
   });
 
-  test("stops the cleanup at a step that an older version doesn't have", async () => {
+  test("stops the cleanup at a step that this version doesn't have", async () => {
     const { steps } = stepsOf({ terms: 1 });
     const { temporal, work } = shared();
     const worker = work(createCleanupActivities({ steps }));
