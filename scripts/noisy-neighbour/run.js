@@ -51,8 +51,11 @@ import { openTrace } from './trace.js';
 
 /** @typedef {ReturnType<typeof parseOptions>} Options */
 
-/** The number of connections with which we measure the capacity, and the number of calls per round. */
-const [capacityConnections, capacityCalls] = [16, 1_000];
+/**
+ * The number of connections with which we measure the capacity, the number of calls per round, and for how many seconds
+ * we measure if the gateway is already warm.
+ */
+const [capacityConnections, capacityCalls, capacitySeconds] = [16, 1_000, 5];
 /**
  * The gateway counts as idle if it uses less CPU time than this in 200 ms. The second limit is for traced runs. It's
  * higher because tracing uses CPU time too.
@@ -119,9 +122,10 @@ async function startSession(bench, { checkout, seconds, warmUp, load, rate, stre
    * Measures how many calls per second the gateway can handle. Each connection sends its next call as soon as the
    * previous one has been answered.
    * @param {'ruled' | undefined} project
+   * @param {number} length in seconds
    */
-  const measureCapacity = async (project) => {
-    const endsAt = performance.now() + warmUp * 1_000;
+  const measureCapacity = async (project, length) => {
+    const endsAt = performance.now() + length * 1_000;
     const work = { ...requestFor(project), port, connections: capacityConnections, calls: capacityCalls };
     /** @type {number[]} */
     const measured = [];
@@ -130,23 +134,24 @@ async function startSession(bench, { checkout, seconds, warmUp, load, rate, stre
       if (failure !== null) throw new Error(failure);
       measured.push(calls / taken);
     } while (performance.now() < endsAt);
-    // Only use the second half, because the gateway was still warming up in the first one.
+    // Only use the second half, because the gateway may still have been warming up in the first one.
     const warm = Float64Array.from(measured.slice(Math.floor(measured.length / 2))).sort();
     return centile(warm, 0.5);
   };
 
-  /** @type {Map<'ruled' | undefined, number>} */
-  const rates = new Map();
-  /** @param {'ruled' | undefined} project */
-  const rateFor = async (project) => {
-    const known = rates.get(project);
-    if (known !== undefined) return known;
-    const capacity = await measureCapacity(project);
-    const perSecond = rate ?? capacity * load;
-    rates.set(project, perSecond);
+  /** @type {Set<'ruled' | undefined>} */
+  const warmProjects = new Set();
+  /**
+   * Chooses the rate of the other project's calls. A virtual machine can get a third faster or slower within minutes, so
+   * we measure the capacity again each time.
+   * @param {'ruled' | undefined} project
+   */
+  const chooseRate = async (project) => {
+    const capacity = await measureCapacity(project, warmProjects.has(project) ? Math.min(capacitySeconds, warmUp) : warmUp);
+    warmProjects.add(project);
     console.log(`capacity: ${capacity.toFixed(0)} calls/s${project ? ' of a project with a content rule' : ''}`);
     await settle();
-    return perSecond;
+    return rate ?? capacity * load;
   };
 
   /**
@@ -185,22 +190,22 @@ async function startSession(bench, { checkout, seconds, warmUp, load, rate, stre
     async measure(name) {
       const kind = kinds[name];
       if (!kind) throw new Error(`unknown kind: ${name}`);
-      const rate = await rateFor(kind.other);
+      const perSecond = await chooseRate(kind.other);
       // These rules would also slow down the other measurements, so we only set them during this one.
       const setRules = (/** @type {object[]} */ rules) => gateway.admin('PUT', '/provision/teams/memory/rules', { rules });
       if (kind.other === 'ruled') await setRules(expensiveRules);
-      const usual = await call(kind.other, rate, seconds);
+      const usual = await call(kind.other, perSecond, seconds);
       const connections = kind.connections > 16 ? Math.min(kind.connections, streams) : kind.connections;
       const stopTrace = await startTrace?.(name);
       const cpuBefore = readCpu();
       await neighbour.ask({ ...context, kind: name, connections });
-      const disturbed = await call(kind.other, rate, seconds);
+      const disturbed = await call(kind.other, perSecond, seconds);
       console.log(`${name}: ${describeCpu(cpuBefore, readCpu())}`);
       await stopTrace?.(disturbed);
       const { responses, receivedBytes } = await neighbour.ask({ stop: true });
       await settle();
       if (kind.other === 'ruled') await setRules([]);
-      return { kind: name, perSecond: rate, usual, disturbed, responses, receivedBytes };
+      return { kind: name, perSecond, usual, disturbed, responses, receivedBytes };
     },
   };
 }
