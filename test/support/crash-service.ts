@@ -14,7 +14,7 @@ import { migrate } from '../../src/db/migrate.ts';
 import { createTemporal, type Temporal } from '../../src/temporal/client/temporal.ts';
 import type { CrashPoint } from './crash-worker.ts';
 import { copyTestBundle, jsonOf } from './gateway.ts';
-import { createProcesses, type GatewayProcess, gatewayFlags } from './gateway-process.ts';
+import { createProcesses, type GatewayProcess, gatewayFlags, shortLived } from './gateway-process.ts';
 import { startLocalServer } from './local-server.ts';
 import { createTestDatabase, openTestDatabase } from './postgres.ts';
 import { createScriptedVendor } from './scripted-vendor/server.ts';
@@ -86,7 +86,11 @@ export async function createCrashService(): Promise<CrashService> {
   };
   const serving = await processes.start('serve', { home, env });
   const startCrashWorker = (...crash: string[]) =>
-    processes.start('worker', { home, env, program: [process.execPath, '--no-warnings', ...gatewayFlags, program, ...crash] });
+    processes.start('worker', {
+      home,
+      env,
+      program: [process.execPath, ...shortLived, '--no-warnings', ...gatewayFlags, program, ...crash],
+    });
   return {
     database,
     temporal,
