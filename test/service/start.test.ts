@@ -53,6 +53,26 @@ async function expectComplaint(gateway: GatewayProcess, complaint: RegExp | stri
   });
 }
 
+/**
+ * Starts the service in this process, because a new one would spend a second on loading. Returns the error lines that
+ * it would print.
+ */
+async function errorLinesOf(role: Role, env: Record<string, string>): Promise<readonly unknown[]> {
+  const stop = new AbortController();
+  const host: ServiceHost = {
+    env: { HOST: '127.0.0.1', GATEWAY_TEMPORAL: 'off', GATEWAY_LOCAL_EMBEDDER: 'off', GATEWAY_ADMIN_TOKEN: adminToken, ...env },
+    write: () => undefined,
+    writeError: () => undefined,
+    isTerminal: false,
+    stopping: stop.signal,
+    onReload: () => undefined,
+    clusterWorker: null,
+  };
+  const error: unknown = await runService(role, host).catch((reason: unknown) => reason);
+  stop.abort();
+  return error instanceof ConfigError ? error.errors : error instanceof StartError ? [error.message] : [error];
+}
+
 describe('the command gateway start with a data directory', () => {
   let home = '';
   let gateway: GatewayProcess;
@@ -95,20 +115,19 @@ describe('the command gateway start with a data directory', () => {
     expect((await audio.arrayBuffer()).byteLength).toBeGreaterThan(100);
   });
 
-  it('prints one error line if another process uses the data directory', async () => {
-    const other = await processes.start('start', { home });
-    await expectComplaint(
-      other,
+  it('reports one error line if another process uses the data directory', async () => {
+    expect(await errorLinesOf('start', { PORT: '0', GATEWAY_DATA_DIR: join(home, 'data') })).toEqual([
       `the data directory ${join(home, 'data')} is in use by another gateway process; stop that one, or set GATEWAY_DATA_DIR to another directory`,
-    );
+    ]);
     expect((await gateway.call(key, '/usage/me')).status).toBe(200);
   });
 
-  it('prints one error line if the port is in use', async () => {
+  it('reports one error line if the port is in use', async () => {
     const { port } = new URL(gateway.url);
     const { home: otherHome, env } = await processes.homeWithAnyDatabase();
-    const other = await processes.start('start', { home: otherHome, env: { ...env, PORT: port } });
-    await expectComplaint(other, `port ${port} on 127.0.0.1 is already in use; set PORT to a different port`);
+    expect(await errorLinesOf('start', { ...env, PORT: port, GATEWAY_DATA_DIR: join(otherHome, 'data') })).toEqual([
+      `port ${port} on 127.0.0.1 is already in use; set PORT to a different port`,
+    ]);
   });
 
   it('exits with 0 on SIGINT and leaves no process behind', async () => {
@@ -150,13 +169,11 @@ describe('errors when the gateway starts', () => {
   it.each<[string, Record<string, string>, RegExp]>([
     ['a data directory without read permission', { GATEWAY_DATA_DIR: 'closed' }, /^gateway: cannot use the data directory \S+\/closed: /],
     ['an unreadable database folder', { GATEWAY_DATA_DIR: 'not-mine' }, /^gateway: cannot write to the data directory \S+\/not-mine\/db: /],
-    ['a missing configuration file', { GATEWAY_CONFIG: 'nowhere.yaml' }, /^gateway: nowhere\.yaml: cannot be read: /],
   ])('prints one line and exits with 1 for %s', async (_title, env, complaint) => {
     const program = [...asUser, process.execPath, ...shortLived, main, 'start'];
     await expectComplaint(await processes.start('start', { home, env, program }), complaint);
   });
 
-  // These run in our process, because a new one would spend a second on loading.
   it.each<[string, Role, Record<string, string>, RegExp]>([
     [
       'a data directory that is a file',
@@ -171,32 +188,23 @@ describe('errors when the gateway starts', () => {
       /^cannot use the data directory \/proc\/x\/data: ENOENT/,
     ],
     ['a data directory below a file', 'start', { GATEWAY_DATA_DIR: 'file/data' }, /^cannot use the data directory \S+\/file\/data: /],
+    ['a missing configuration file', 'start', { GATEWAY_CONFIG: 'nowhere.yaml' }, /^\S*nowhere\.yaml: cannot be read: /],
     ['serve without DATABASE_URL', 'serve', { OPENAI_API_KEY: 'any' }, /^DATABASE_URL: is required for gateway serve; /],
     ['worker without DATABASE_URL', 'worker', {}, /^DATABASE_URL: is required for gateway worker; /],
   ])('reports one error line for %s', async (_title, role, { GATEWAY_DATA_DIR: dataDir = 'data', ...env }, complaint) => {
-    const stop = new AbortController();
-    const files = { GATEWAY_CONFIG: join(home, 'gateway.yaml'), GATEWAY_DATA_DIR: resolve(home, dataDir) };
-    const host: ServiceHost = {
-      env: { GATEWAY_TEMPORAL: 'off', GATEWAY_ADMIN_TOKEN: adminToken, ...env, ...files },
-      write: () => undefined,
-      writeError: () => undefined,
-      isTerminal: false,
-      stopping: stop.signal,
-      onReload: () => undefined,
-      clusterWorker: null,
-    };
-    const error: unknown = await runService(role, host).catch((reason: unknown) => reason);
-    stop.abort();
-    const lines = error instanceof ConfigError ? error.errors : error instanceof StartError ? [error.message] : [error];
-    expect(lines).toEqual([expect.stringMatching(complaint)]);
+    const files = { GATEWAY_CONFIG: join(home, env.GATEWAY_CONFIG ?? 'gateway.yaml'), GATEWAY_DATA_DIR: resolve(home, dataDir) };
+    expect(await errorLinesOf(role, { ...env, ...files })).toEqual([expect.stringMatching(complaint)]);
   });
 
-  it.each([
-    ['start', '127.0.0.1'],
-    ['migrate', 'localhost'],
-  ])("prints one error line if %s can't reach the database at %s", async (command, host) => {
-    const url = `postgres://gateway@${host}:${await unusedPort()}/gateway`;
-    const gateway = await processes.start(command, { home, env: { DATABASE_URL: url } });
+  const unreachable = async (host: string): Promise<string> => `postgres://gateway@${host}:${await unusedPort()}/gateway`;
+
+  it("reports one error line if start can't reach the database", async () => {
+    const env = { DATABASE_URL: await unreachable('127.0.0.1'), GATEWAY_DATA_DIR: join(home, 'data') };
+    expect(await errorLinesOf('start', env)).toEqual([expect.stringMatching(/^cannot reach the database: .*ECONNREFUSED/)]);
+  });
+
+  it("prints one error line if migrate can't reach the database", async () => {
+    const gateway = await processes.start('migrate', { home, env: { DATABASE_URL: await unreachable('localhost') } });
     await expectComplaint(gateway, /^gateway: cannot reach the database: .*ECONNREFUSED/);
   });
 
@@ -242,10 +250,12 @@ describePostgres('starting on a database server', () => {
   };
   const readinessOf = async ({ url }: GatewayProcess): Promise<number> => (await fetch(`${url}/readyz`)).status;
   const lacksSchema =
-    /^gateway: the database is missing migration 0001_\w+.*; run: gateway migrate \(but first, as a superuser in the database gateway_test_\w+: CREATE EXTENSION vector;\)$/;
+    /^(?:gateway: )?the database is missing migration 0001_\w+.*; run: gateway migrate \(but first, as a superuser in the database gateway_test_\w+: CREATE EXTENSION vector;\)$/;
 
-  it('prints one error line on serve if the database has no schema', async () => {
-    await expectComplaint(await startServe(databaseUrl), lacksSchema);
+  it('reports one error line on serve if the database has no schema', async () => {
+    const dataDir = join(await processes.home('empty'), 'data');
+    const env = { DATABASE_URL: databaseUrl, OPENAI_API_KEY: 'any', GATEWAY_DATA_DIR: dataDir };
+    expect(await errorLinesOf('serve', env)).toEqual([expect.stringMatching(lacksSchema)]);
   });
 
   it('prints one error line if a database that becomes reachable late has no schema', () =>
