@@ -86,7 +86,7 @@ describePostgres('an upgrade of a service with long prompts', () => {
     const answered = new Map<string, number>();
     const load = createCallLoad(key, [old], { messagesOf, onAnswered: (id, n) => answered.set(id, n) });
     try {
-      await load.untilSent(60);
+      await load.untilSent(40);
       await migrate(database);
       // Conversion begins a day after the upgrade.
       await database.query(`update schema_migrations set applied_at = applied_at - interval '2 days'`);
@@ -95,11 +95,11 @@ describePostgres('an upgrade of a service with long prompts', () => {
       const convert = createPromptConverter({ database, clock: systemClock, logger: keepingLogger() });
       let converted = 0;
       // The old process keeps writing prompts in the old form meanwhile.
-      for (const until = answered.size + 120; answered.size < until; ) {
+      for (const until = answered.size + 60; answered.size < until; ) {
         converted += await convert();
         await load.untilSent(5);
       }
-      expect(converted).toBeGreaterThan(60);
+      expect(converted).toBeGreaterThan(40);
       await load.use([young]);
       await untilStored();
       expect(await old.end('SIGTERM')).toBe(0);
@@ -107,26 +107,26 @@ describePostgres('an upgrade of a service with long prompts', () => {
         await convert();
         expect(await countOldPrompts(database)).toBe(0);
       });
-      await load.untilSent(30);
+      await load.untilSent(20);
       // The process that takes over has to read what is left in the journal.
       await young.end('SIGKILL');
       const next = await start('serve', 'this', young.home);
       await load.use([next]);
-      await load.untilSent(30);
+      await load.untilSent(20);
 
       const back = await start('serve', 'previous');
       await load.use([back]);
       await untilStored();
       expect(await next.end('SIGTERM')).toBe(0);
-      await load.untilSent(40);
+      await load.untilSent(25);
       const again = await start('serve', 'this');
       await load.use([again]);
       await untilStored();
       expect(await back.end('SIGTERM')).toBe(0);
-      await load.untilSent(20);
+      await load.untilSent(10);
       await load.stop();
       await untilStored();
-      expect(await countOldPrompts(database)).toBeGreaterThan(30);
+      expect(await countOldPrompts(database)).toBeGreaterThan(20);
       await expectReadable();
       await eventually(async () => {
         await convert();

@@ -7,7 +7,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -152,6 +152,19 @@ function readProcessFile(pid: string, name: 'cmdline' | 'environ'): string {
   } catch {
     return '';
   }
+}
+
+/**
+ * Lets processes whose source code is in a temporary folder use code that earlier ones have compiled. Returns their
+ * environment variables. A portable cache finds modules by their path relative to the cache. The folder has a different
+ * name in each run, so we link to the cache from there.
+ */
+export async function shareCompileCache(folder: string, name: string): Promise<Record<string, string>> {
+  const store = `${compileCache}-${name}`;
+  await mkdir(store, { recursive: true });
+  const link = join(folder, 'compiled');
+  await symlink(store, link);
+  return { NODE_COMPILE_CACHE: link, NODE_COMPILE_CACHE_PORTABLE: '1' };
 }
 
 function spawnGateway(command: string, options: ProcessOptions): { gateway: GatewayProcess; untilUp(): Promise<void> } {

@@ -7,7 +7,7 @@ import { cpSync } from 'node:fs';
 import { mkdir, symlink } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { readDockerfile } from './dockerfile.ts';
-import { compileCache, root } from './gateway-process.ts';
+import { root, shareCompileCache } from './gateway-process.ts';
 
 /** What documented commands may use besides `node` and `gateway`. It's all part of node:*-bookworm-slim. */
 const programs = ['sh', 'env', 'tar', 'df', 'du', 'ls', 'cat', 'mkdir', 'mv', 'rm', 'basename'];
@@ -55,20 +55,8 @@ export async function buildImageTree(folder: string): Promise<ImageTree> {
   return {
     workdir: inStage('.'),
     path: [join(stage, 'usr/local/bin'), join(stage, 'usr/bin')].join(':'),
-    compileCache: await shareCompileCache(folder),
+    compileCache: await shareCompileCache(folder, 'image'),
   };
-}
-
-/**
- * A portable cache finds modules by their path relative to the cache. Each tree is in another folder, so we link to the
- * cache from there.
- */
-async function shareCompileCache(folder: string): Promise<Record<string, string>> {
-  const store = `${compileCache}-image`;
-  await mkdir(store, { recursive: true });
-  const link = join(folder, 'compiled');
-  await symlink(store, link);
-  return { NODE_COMPILE_CACHE: link, NODE_COMPILE_CACHE_PORTABLE: '1' };
 }
 
 async function prepareBase(stage: string): Promise<void> {

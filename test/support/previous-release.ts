@@ -1,8 +1,8 @@
 /** Provides the source code of the previous release, which tests run next to the current one. */
-import { mkdir, mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { root } from './gateway-process.ts';
+import { root, shareCompileCache, shortLived } from './gateway-process.ts';
 import { run } from './run.ts';
 
 /** Update this in every release (see Releases in CONTRIBUTING.md). */
@@ -12,7 +12,7 @@ export interface ReleaseSource {
   readonly folder: string;
   /** Returns the arguments to run `gateway <command>` of the previous release. */
   program(command: string): string[];
-  /** The release has its own compile cache. */
+  /** The environment variables with which processes use code that earlier processes of this release have compiled. */
   readonly env: Readonly<Record<string, string>>;
   remove(): Promise<void>;
 }
@@ -28,11 +28,10 @@ export async function extractPreviousRelease(): Promise<ReleaseSource> {
   await runGit(['archive', '--output', archive, previousRelease.commit, 'src', 'workflows', 'activities', 'package.json']);
   await run('tar', ['--extract', '--file', archive, '--directory', folder]);
   await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
-  await mkdir(join(folder, 'compiled'));
   return {
     folder,
-    program: (command) => [process.execPath, join(folder, 'src', 'main.ts'), command],
-    env: { NODE_COMPILE_CACHE: join(folder, 'compiled') },
+    program: (command) => [process.execPath, ...shortLived, join(folder, 'src', 'main.ts'), command],
+    env: await shareCompileCache(folder, 'release'),
     remove: () => rm(folder, { recursive: true, force: true }),
   };
 }
