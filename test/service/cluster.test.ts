@@ -232,7 +232,7 @@ tiers:
     const statuses: (number | undefined)[] = [];
     const load = Array.from({ length: 4 }, async () => {
       while (isRotating) {
-        const answer = await openStream(gateway.url, { key, model: 'one/echo+pace-10+long-5', taskId: 'rotation' });
+        const answer = await openStream(gateway.url, { key, model: 'one/echo+pace-40+long-5', taskId: 'rotation' });
         statuses.push(isWhole(await text(answer)) ? answer.statusCode : undefined);
       }
     });
@@ -321,7 +321,7 @@ tiers:
 
   it('exits with 1 if the port is in use', async () => {
     const taken = new URL(vendor.url).port;
-    const refused = await startSet('serve', { PORT: taken });
+    const refused = await startSet('serve', { PORT: taken, GATEWAY_API_PROCESSES: '2' });
     expect([await refused.exited, refused.stderr()]).toEqual([
       1,
       `gateway: port ${taken} on 127.0.0.1 is already in use; set PORT to a different port\n`,
