@@ -11,8 +11,8 @@ import { describePostgres } from '../support/postgres.ts';
 import { createReplicas, createUsers, expectLearnedOnce, type Replicas, type Users } from '../support/replicas.ts';
 
 describePostgres('a Temporal outage', () => {
-  const callsMeanwhile = 15;
-  const signals = 15;
+  const callsMeanwhile = 8;
+  const signals = 10;
   let replicas: Replicas;
   let users: Users;
   let processes: readonly GatewayProcess[];

@@ -84,7 +84,7 @@ export interface Users {
   /** Sends a new statement and expects a complete response. Users and processes take turns. */
   chat(): Promise<void>;
   /**
-   * Chats in a loop until `work` is done. The default pause between messages is 200 ms, because each message costs CPU
+   * Chats in a loop until `work` is done. The default pause between messages is 400 ms, because each message costs CPU
    * time in every process until it's learned.
    */
   chatDuring<Result>(work: () => Promise<Result>, pauseMs?: number): Promise<Result>;
@@ -114,7 +114,7 @@ export async function createUsers({ database }: Replicas, serving: readonly [Gat
       const response = await (serving[n % serving.length] ?? first).call(key, '/v1/chat/completions', body, headers);
       expect([response.status, await response.text()]).toEqual([200, expect.stringContaining(fact.text)]);
     },
-    async chatDuring(work, pauseMs = 200) {
+    async chatDuring(work, pauseMs = 400) {
       let isDone = false;
       const chatting = (async () => {
         while (!isDone) {
