@@ -158,8 +158,11 @@ interface Call {
       });
     });
 
-    /** Makes calls in a loop until `work` is done, half of them streamed. */
-    async function callDuring(name: string, work: () => Promise<unknown>): Promise<readonly Call[]> {
+    /**
+     * Makes calls in a loop until `work` is done, half of them streamed. The pause between calls leaves most of the CPU
+     * time to the processes that start.
+     */
+    async function callDuring(name: string, pauseMs: number, work: () => Promise<unknown>): Promise<readonly Call[]> {
       const calls: Call[] = [];
       let isDone = false;
       const loop = async (index: number): Promise<void> => {
@@ -173,6 +176,7 @@ interface Call {
             .catch(String);
           const isAnswered = said.startsWith('200 ') && said.includes(stream ? '[DONE]' : '"finish_reason"');
           calls.push({ taskId, startedAt, isAnswered, failure: isAnswered ? null : said.slice(0, 200) });
+          await new Promise((resolve) => setTimeout(resolve, pauseMs));
         }
       };
       const loops = Promise.all(Array.from({ length: callers }, (_, index) => loop(index)));
@@ -196,7 +200,7 @@ interface Call {
 
     it('restarts both replicas under load without failing a call', async () => {
       const streams: Promise<string>[] = [];
-      const calls = await callDuring('rolling', async () => {
+      const calls = await callDuring('rolling', 200, async () => {
         const body = { model: 'one/echo+pace-200+long-30', stream: true, messages: [{ role: 'user', content: 'hi' }] };
         const started = await Promise.all([1, 2, 3, 4].map(() => send('/v1/chat/completions', key, body)));
         streams.push(...started.map((response) => response.text()));
@@ -211,7 +215,7 @@ interface Call {
 
     it('loses only the calls in flight when a replica is killed', async () => {
       let endedAt = 0;
-      const calls = await callDuring('killed', async () => {
+      const calls = await callDuring('killed', 50, async () => {
         await eventually(async () => {
           const { rows } = await database.query(`select 1 from calls where task_id like 'killed-%' limit 1`);
           expect(rows).toHaveLength(1);
