@@ -3,10 +3,13 @@
  * in a container, with the files and environment of that container. If a command manages containers, it only checks the
  * names.
  *
- * node container-programs.ts <state file> docker|kubectl <arguments>
+ * Both programs are shell scripts that send their arguments to this process and execute the shell commands that it
+ * returns. Tests run about a hundred commands, and starting Node for each of them would take a lot of CPU time.
  */
-import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
+import { join } from 'node:path';
 
 export interface ContainerState {
   readonly cwd: string;
@@ -44,8 +47,62 @@ function parseOptions(args: readonly string[]): Parsed {
   return { options, rest: args.slice(index) };
 }
 
-function main([stateFile = '', program = '', ...args]: readonly string[]): number {
-  const states = JSON.parse(readFileSync(stateFile, 'utf8')) as ContainerStates;
+/**
+ * Puts the programs `docker` and `kubectl` into a folder. They work until the result is called. `readStates` returns
+ * what the containers currently look like.
+ */
+export async function installContainerPrograms(folder: string, readStates: () => ContainerStates): Promise<() => Promise<void>> {
+  const server = createServer((socket) => {
+    let received = '';
+    socket.setEncoding('utf8').on('data', (text: string) => {
+      received += text;
+      const [count = '', ...args] = received.split('\0').slice(0, -1);
+      if (count !== '' && args.length === Number(count) + 1) socket.end(scriptFor(args, readStates()));
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  await mkdir(folder, { recursive: true });
+  for (const program of ['docker', 'kubectl']) await writeFile(join(folder, program), standIn(program, port), { mode: 0o755 });
+  return async () => {
+    server.close();
+    await once(server, 'close');
+  };
+}
+
+/** Returns a script that sends the number of its arguments, its name and its arguments, each with a zero at the end. */
+function standIn(program: string, port: number): string {
+  return `#!/bin/bash
+set -eu
+exec 3<>/dev/tcp/127.0.0.1/${port}
+printf '%s\\0' "$#" ${program} "$@" >&3
+IFS= read -rd '' script <&3 || [ -n "$script" ]
+exec 3>&-
+eval "$script"
+`;
+}
+
+function scriptFor(args: readonly string[], states: ContainerStates): string {
+  try {
+    return toScript(args, states);
+  } catch (error) {
+    return `echo ${quote(String(error))} >&2; exit 1`;
+  }
+}
+
+function quote(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+function print(lines: readonly string[]): string {
+  return `printf '%s\\n' ${lines.map(quote).join(' ')}`;
+}
+
+/** The programs don't have anything to do in this case. */
+const nothing = ':';
+
+function toScript([program = '', ...args]: readonly string[], states: ContainerStates): string {
   const find = (name: string): ContainerState => {
     const pod = name.replace(/^pod\//, '').replace(/^deployment\/(.+)$/, (_whole, deployment) => findPodOf(deployment));
     const state = states[pod];
@@ -56,7 +113,7 @@ function main([stateFile = '', program = '', ...args]: readonly string[]): numbe
   if (program === 'docker') {
     if (args[0] === 'inspect') {
       parseOptions(args.slice(1)).rest.map(find);
-      return 0;
+      return nothing;
     }
     if (args[0] !== 'compose') throw new Error(`docker ${args[0]} is not known here`);
     const { options, rest } = parseOptions(args.slice(2));
@@ -72,8 +129,7 @@ function main([stateFile = '', program = '', ...args]: readonly string[]): numbe
       case 'logs':
       case 'ps':
         rest.map(find);
-        if (options.has('--quiet')) process.stdout.write(`${rest.join('\n')}\n`);
-        return 0;
+        return options.has('--quiet') ? print(rest) : nothing;
     }
   }
   if (program === 'kubectl') {
@@ -84,20 +140,22 @@ function main([stateFile = '', program = '', ...args]: readonly string[]): numbe
         if (separator !== '--') throw new Error('kubectl exec needs -- before the command');
         return runIn(find(name), command);
       case 'get':
-        for (const pod of Object.keys(states).filter((each) => /^gateway-(?:0|worker-.+)$/.test(each)))
-          process.stdout.write(`pod/${pod}\n`);
-        return 0;
+        return print(
+          Object.keys(states)
+            .filter((pod) => /^gateway-(?:0|worker-.+)$/.test(pod))
+            .map((pod) => `pod/${pod}`),
+        );
       case 'logs':
         find(name || findPodOf(options.get('--selector')?.replace('app=', '') ?? ''));
-        return 0;
+        return nothing;
       case 'delete':
       case 'describe':
         if (name !== 'pod') throw new Error(`kubectl ${args[0]} ${name} is not known here`);
         find(separator ?? '');
-        return 0;
+        return nothing;
       case 'rollout':
         find(separator ?? '');
-        return 0;
+        return nothing;
       case 'run': {
         // The documented address of Temporal only exists in a cluster.
         const { rest: program } = parseOptions(rest.slice(1));
@@ -109,7 +167,7 @@ function main([stateFile = '', program = '', ...args]: readonly string[]): numbe
   throw new Error(`${program} ${args.slice(0, 2).join(' ')} is not known here`);
 }
 
-function runIn({ cwd, env, paths, port = '8080', pid }: ContainerState, command: readonly string[]): number {
+function runIn({ cwd, env, paths, port = '8080', pid }: ContainerState, command: readonly string[]): string {
   const here = (text: string): string =>
     Object.entries(paths)
       .reduce((result, [path, actual]) => result.replace(new RegExp(`(?<![\\w.-])${path}(?![\\w-])`, 'g'), actual), text)
@@ -117,10 +175,6 @@ function runIn({ cwd, env, paths, port = '8080', pid }: ContainerState, command:
       .replace('127.0.0.1:9464', env.GATEWAY_METRICS_ADDRESS ?? '')
       // Outside of a container, pid 1 would be the init process of this machine.
       .replace(/\bkill -HUP 1\b/, `kill -HUP ${pid}`);
-  const [file = '', ...args] = command.map(here);
-  const { status, error } = spawnSync(file, args, { cwd, env, stdio: 'inherit' });
-  if (error) throw error;
-  return status ?? 1;
+  const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
+  return `cd ${quote(cwd)}; exec env -i ${[...variables, ...command.map(here)].map(quote).join(' ')}`;
 }
-
-if (import.meta.main) process.exitCode = main(process.argv.slice(2));
