@@ -11,8 +11,6 @@ import { importWithMutant } from './mutants.ts';
 import { runSeeds, simulationSeed } from './seeds.ts';
 
 const seeds = isExhaustive ? 20_000 : 120;
-/** We only search for mutants that need more seeds in the exhaustive run. */
-const quickSeeds = 60;
 /** The control of the simulated disk. */
 const seedsOnFiles = isExhaustive ? 500 : 5;
 
@@ -30,14 +28,18 @@ test(`loses no confirmed call on real files in ${seedsOnFiles} runs`, async () =
   if (simulationSeed === null) expect(stored).toBeGreaterThan(seedsOnFiles);
 }, 3_600_000);
 
-test.each(journalMutants.filter(({ seeds: needed }) => isExhaustive || needed <= quickSeeds))(
+test.each(journalMutants.filter(({ seeds: needed }) => needed <= seeds))(
   'detects a bug that we planted in the journal: $name',
   async (mutant) => {
     const module = await importWithMutant(new URL('journal-run.ts', import.meta.url), mutant);
+    const run = module['runJournal'] as typeof runJournal;
+    const search = async (): Promise<void> => {
+      // After most changes, the bug is still found by the seed that found it before.
+      await runSeeds(1, run, mutant.seeds);
+      await runSeeds(seeds, run);
+    };
     // The mutant has loaded its own copy of the error's class.
-    await expect(runSeeds(seeds, module['runJournal'] as typeof runJournal)).rejects.toMatchObject({
-      cause: { name: InvariantError.name },
-    });
+    await expect(search()).rejects.toMatchObject({ cause: { name: InvariantError.name } });
   },
   3_600_000,
 );
