@@ -90,14 +90,15 @@ function withHostileQuery(path: string, index: number): string {
 
 /**
  * Leaves out the parameters that the page rejects, because it shows none of the others then. Returns null if nothing is
- * left to leave out.
+ * left to leave out. Calls `onRejected` with the path and the content of each error page.
  */
-async function withoutRejected(path: string): Promise<string | null> {
+async function withoutRejected(path: string, onRejected: (path: string, content: string) => void): Promise<string | null> {
   const url = new URL(path, 'http://host');
   for (;;) {
     const response = await planted.admin.get(url.pathname + url.search);
     const text = await response.text();
     if (response.status !== 400 && response.status !== 404) return url.pathname + url.search;
+    onRejected(url.pathname + url.search, text.slice(text.indexOf('<main')));
     const [, label = ''] = /<p>([^<:]+): /.exec(text) ?? [];
     const filter = Object.entries(filterLabels).find(([, filterLabel]) => filterLabel === label)?.[0];
     const rejected = [filter, label.toLowerCase(), 'from', 'id', 'before'].find((name) => name !== undefined && url.searchParams.has(name));
@@ -162,10 +163,13 @@ describe('injected scripts without the Content-Security-Policy', () => {
   test("doesn't run scripts injected into query parameters", async () => {
     expect(parameters.length).toBeGreaterThan(80);
     const distinct = [...new Set(pagesOf(planted).map((path) => path.split('?')[0] ?? ''))];
-    const paths = distinct.map(withHostileQuery);
-    const accepted = (await Promise.all(paths.map(withoutRejected))).filter((path) => path !== null);
+    // Many error pages have the same content, so we open only one of them.
+    const rejected = new Map<string, string>();
+    const onRejected = (path: string, content: string): void => void rejected.set(content, path);
+    const opened = distinct.map((path, index) => withoutRejected(withHostileQuery(path, index), onRejected));
+    const accepted = (await Promise.all(opened)).filter((path) => path !== null);
     expect(accepted.length).toBeGreaterThan(distinct.length / 2);
-    // Pages that accept all parameters are in both lists.
-    expect(await findProblems([...new Set([...paths, ...accepted])], (status) => status < 500)).toEqual([]);
+    expect(rejected.size).toBeGreaterThan(0);
+    expect(await findProblems([...accepted, ...rejected.values()], (status) => status < 500)).toEqual([]);
   });
 });
