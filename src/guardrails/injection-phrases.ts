@@ -150,6 +150,12 @@ function toPhrases({ ignore, previous, orders, reveal, prompt }: Language): Phra
   return phrases;
 }
 
+/** Such commands have no word for instructions. */
+const everythingAbove = new RegExp(
+  `\\b${notReported}(?:ignore|disregard|forget|discard)(?:ing)? (?:(?:all|everything|anything) )?(?:of )?(?:the )?(?:above|foregoing)(?: and| then| instead|[,;:])`,
+  'u',
+);
+
 const newOrders =
   /\b(?:new|updated|revised|real|secret) (?:system |developer )?(?:instructions?|directives?|orders) ?(?:for (?:you|the (?:ai|assistant|model)))? ?:|\b(?:these|this|the following) (?:new )?(?:instructions?|rules|orders) (?:now )?(?:replace|override|supersede)s? (?:(?:all|any|your|the) ){0,3}(?:previous|prior|earlier|above|original)\b|\b(?:attention|important|note to|message to|instructions? (?:to|for)) ?:? ?(?:the |any |all )?(?:ai|llm|language model|ai assistant|chatbot)s?\b[^.!?]{0,40}\b(?:must|ignore|disregard|do not|always|send|reply|respond)\b/;
 
@@ -164,6 +170,7 @@ const roleMarkers =
 
 export const phrases: readonly Phrase[] = [
   ...languages.flatMap(toPhrases),
+  { kind: 'override', pattern: everythingAbove },
   { kind: 'override', pattern: newOrders },
   { kind: 'exfiltration', pattern: leaks },
   { kind: 'persona', pattern: persona },

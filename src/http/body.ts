@@ -34,7 +34,7 @@ export function checkContentType(request: IncomingMessage): void {
 
 function isJsonType(type: string | undefined): boolean {
   const essence = type?.split(';', 1)[0]?.trim().toLowerCase() ?? '';
-  return essence === 'application/json' || /^[^\s/]+\/[^\s/]+\+json$/.test(essence);
+  return essence === 'application/json' || /^[^\s/]+\/[^\s/]*\+json$/.test(essence);
 }
 
 const bodyTimeoutMs = 300_000;

@@ -156,6 +156,7 @@ onBothDatabases('memory routes', (database) => {
     it('returns 403 forbidden if a key pins a memory', async () => {
       const pinned = { text: 'A memory', pinned: true };
       await expectCode(send(lent(), 'POST', '/items', pinned), 403, 'forbidden');
+      await expectCode(send(lent(), 'POST', '/items', { text: '', kind: 'unknown', pinned: true }), 403, 'forbidden');
       const { id } = await saveItem(lent(), { text: 'A memory' });
       await expectCode(send(lent(), 'PATCH', `/items/${id}`, pinned), 403, 'forbidden');
       await expectJson(send(lent(), 'PATCH', `/items/${id}`, { ...pinned, pinned: false }), 200);

@@ -169,15 +169,17 @@ export async function shareCompileCache(folder: string, name: string): Promise<R
 
 function spawnGateway(command: string, options: ProcessOptions): { gateway: GatewayProcess; untilUp(): Promise<void> } {
   const [file = '', ...args] = options.program ?? [process.execPath, ...shortLived, join(root, 'src', 'main.ts'), command];
-  const child = spawn(file, args, { cwd: options.home, env: environmentOf(options), stdio: ['ignore', 'pipe', 'pipe'] });
+  // The channel closes when this process dies, and then the gateway stops like one that `npm start` has started.
+  const channel = options.program ? [] : (['ipc'] as const);
+  const child = spawn(file, args, { cwd: options.home, env: environmentOf(options), stdio: ['ignore', 'pipe', 'pipe', ...channel] });
   let stdout = '';
   let stderr = '';
   let url = '';
   let hasEnded = false;
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
     stdout += text;
   });
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     stderr += text;
   });
   // `close` only fires when we've read all output. A child of the process may still be running and keep the output
@@ -237,6 +239,7 @@ function environmentOf({ home, env = {} }: ProcessOptions): Record<string, strin
     GATEWAY_LOCAL_EMBEDDER: 'off',
     GATEWAY_STOP_DELAY_SECONDS: '0',
     NODE_COMPILE_CACHE: compileCache,
+    GATEWAY_BOOTSTRAP_IPC: String(process.pid),
     ...env,
   };
   return Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== ''));

@@ -9,6 +9,7 @@ import type { Caller } from '../../core/call.ts';
 import { formatIssues } from '../../core/error-messages.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
+import { isObject } from '../../core/json/narrow.ts';
 import { parseOrBadRequest, parseWithIssues } from '../../core/parse-or-bad-request.ts';
 import { isSubject } from '../../core/subject.ts';
 import type { Episode } from '../../memory/conversations/episodes.ts';
@@ -74,8 +75,13 @@ export function createMemoryRoutes(deps: MemoryRouteDeps) {
     return body;
   };
 
-  const parseBody = async <Schema extends z.ZodType>(schema: Schema, request: Request, caller: Caller): Promise<z.output<Schema>> =>
-    parseOrBadRequest(schema, await readRequired(request, caller));
+  /** A key that asks for a pinned memory gets `forbidden`, even if other members are invalid. */
+  const parseMemory = async <Schema extends z.ZodType>(schema: Schema, request: Request, caller: Caller): Promise<z.output<Schema>> => {
+    const body = await readRequired(request, caller);
+    if (isObject(body) && body.pinned === true)
+      throw gatewayError('forbidden', { message: 'virtual keys are not allowed to pin memories' });
+    return parseOrBadRequest(schema, body);
+  };
   const route = (respond: (caller: Caller, request: Request) => Promise<unknown>, status?: number) =>
     createCallerRoute(findCaller, respond, status);
 
@@ -90,17 +96,19 @@ export function createMemoryRoutes(deps: MemoryRouteDeps) {
       const { focus } = parseOrBadRequest(rememberBody, await readOptional(request, caller));
       return toRememberJson(await deps.remember(caller, id, focus));
     }, 202),
-    writeItem: route(async (caller, request) => toItemJson(await deps.writeItem(caller, await parseBody(itemBody, request, caller))), 201),
+    writeItem: route(
+      async (caller, request) => toItemJson(await deps.writeItem(caller, await parseMemory(itemBody, request, caller))),
+      201,
+    ),
     correctItem: route(async (caller, request) => {
       const id = parseId(request);
-      const { text, pinned } = await parseBody(correctionBody, request, caller);
-      if (pinned) throw gatewayError('forbidden', { message: 'virtual keys are not allowed to pin memories' });
+      const { text } = await parseMemory(correctionBody, request, caller);
       return toItemJson(await deps.correctItem(caller, id, text));
     }),
     removeItem: route(async (caller, request) => toRemovalJson(await deps.removeItem(caller, parseId(request)))),
     rateItem: route(async (caller, request) => {
       const id = parseId(request);
-      return toItemJson(await deps.rateItem(caller, id, await parseBody(ratingBody, request, caller)));
+      return toItemJson(await deps.rateItem(caller, id, parseOrBadRequest(ratingBody, await readRequired(request, caller))));
     }),
     search: route(async (caller, request) => {
       const body = parseOrMismatch(searchRequestSchema, await readRequired(request, caller));
