@@ -280,14 +280,15 @@ export function toVendorError(cause: unknown, phase: 'unsent' | 'start' | 'body'
   if (cause instanceof errors.BodyTimeoutError) return new VendorError('broken', 'the response stalled', { cause });
   if (phase === 'body') return new VendorError('broken', 'the response ended early', { cause });
   const code = asString(errorCode(cause));
+  const closedWhileSending = isObject(cause) && closingErrors.has(cause);
   // A connection that closes without a single byte of a response means that the vendor is unreachable. The message
   // contains the system's code, e.g. ECONNREFUSED, but never an address or the original message.
-  const closedWhileSending = isObject(cause) && closingErrors.has(cause);
-  return new VendorError('connect', `cannot connect (${code ?? 'closed'})`, {
+  const detail = describeConnectionError(code);
+  return new VendorError('connect', code === null ? detail : `${detail} (${code})`, {
     isUnsent: isUnsent || closedWhileSending,
     closedWhileSending,
     cause,
-    detail: describeConnectionError(code),
+    detail,
   });
 }
 

@@ -177,6 +177,6 @@ describe.each(translatedWays)('an error from a $vendor vendor to a $caller calle
     const gateway = await lend();
     const model = vendor === 'chat' ? 'dead/any' : 'dead-messages/any';
     const answer = await gateway.call(paths[caller], { model, ...bodyOf({}, false) });
-    await expectRouteError(answer, route, { status: 503, code: 'upstream_failed', message: /cannot connect/ });
+    await expectRouteError(answer, route, { status: 503, code: 'upstream_failed', message: /the connection was refused/ });
   });
 });

@@ -63,7 +63,7 @@ describe('sending a request to a vendor', () => {
       name: 'VendorError',
       kind: 'connect',
       status: null,
-      message: 'cannot connect (ECONNREFUSED)',
+      message: 'the connection was refused (ECONNREFUSED)',
     });
     await httpClient.close();
   });
@@ -78,7 +78,11 @@ describe('sending a request to a vendor', () => {
     await withVendor(
       (response) => response.destroy(),
       async ({ url, httpClient }) => {
-        await expect(httpClient.send(requestOf(url))).rejects.toMatchObject({ kind: 'connect', status: null });
+        await expect(httpClient.send(requestOf(url))).rejects.toMatchObject({
+          kind: 'connect',
+          status: null,
+          message: 'the connection was closed before the response began (UND_ERR_SOCKET)',
+        });
       },
     );
   });

@@ -82,7 +82,7 @@ function createPoller({ poll, hasProvider = true }: { poll: () => Promise<VideoS
 
 const running = async (): Promise<VideoState> => ({ kind: 'running' });
 const unreachable = async (): Promise<VideoState> => {
-  throw new VendorError('connect', 'cannot connect (ECONNREFUSED)');
+  throw new VendorError('connect', 'the connection was refused (ECONNREFUSED)');
 };
 
 test.each([
