@@ -1,14 +1,18 @@
 /**
  * Limits how much memory a process uses for request bodies. If too many large requests arrive at the same time, we
  * refuse some of them so that we don't run out of memory (docs/decisions/2026-11-22-body-memory.md). Bytes count from
- * their arrival until the response is complete. An eighth of the memory is reserved for keys that use less than an
- * eighth, so that a single key with large or slow bodies can't lock out everyone else.
+ * their arrival until the response is complete.
+ *
+ * The bodies of a project may take up at most seven times the memory that is still free, and those of a key at most
+ * seven times what is still free for its project. So a key that is alone can use three quarters of the memory, and
+ * there is always some left for other keys and projects.
  */
 import { gatewayError } from '../core/errors.ts';
 import { type KeyBodies, maxBodyBytes } from './body.ts';
 
 export interface BodyMemory {
-  of(keyId: string): KeyBodies;
+  /** Without a key, all bodies of the project share the same limit. */
+  of(projectId: string, keyId?: string): KeyBodies;
   /** Returns true if we'd probably refuse even a small request because there's too little memory left. */
   isFull(): boolean;
   readonly heldBytes: number;
@@ -17,25 +21,32 @@ export interface BodyMemory {
 
 const smallRequestBytes = 65_536;
 
+/** How many times the free memory somebody may use. Network switches share their buffers in the same way. */
+const shareOfFree = 7;
+
 export function createBodyMemory(maxBytes: number): BodyMemory {
   let heldBytes = 0;
+  const heldByProject = new Map<string, number>();
   const heldByKey = new Map<string, number>();
-  // Leave enough shared memory for at least one body of the maximum size.
-  const sharedBytes = Math.max(maxBytes - maxBytes / 8, Math.min(maxBytes, maxBodyBytes));
+  // There should always be room for a body of the maximum size if there are no others.
+  const unsharedBytes = Math.min(maxBytes, maxBodyBytes);
   return {
-    of: (keyId) => ({
+    of: (projectId, keyId = projectId) => ({
       hold(bytes) {
-        const ownBytes = (heldByKey.get(keyId) ?? 0) + bytes;
-        const limit = ownBytes > maxBytes - sharedBytes ? sharedBytes : maxBytes;
-        if (heldBytes + bytes > limit)
+        const projectBytes = (heldByProject.get(projectId) ?? 0) + bytes;
+        const keyBytes = (heldByKey.get(keyId) ?? 0) + bytes;
+        const freeBytes = maxBytes - heldBytes - bytes;
+        // After this many more bytes, the project would reach its limit.
+        const freeForProject = (shareOfFree * freeBytes - projectBytes) / (shareOfFree + 1);
+        if (heldBytes + bytes > unsharedBytes && keyBytes > shareOfFree * freeForProject)
           throw gatewayError('budget_unavailable', { message: 'too many large requests are being served; try again in a moment' });
-        heldByKey.set(keyId, ownBytes);
+        heldByProject.set(projectId, projectBytes);
+        heldByKey.set(keyId, keyBytes);
         heldBytes += bytes;
       },
       release(bytes) {
-        const ownBytes = (heldByKey.get(keyId) ?? 0) - bytes;
-        if (ownBytes > 0) heldByKey.set(keyId, ownBytes);
-        else heldByKey.delete(keyId);
+        subtract(heldByProject, projectId, bytes);
+        subtract(heldByKey, keyId, bytes);
         heldBytes -= bytes;
       },
     }),
@@ -45,4 +56,10 @@ export function createBodyMemory(maxBytes: number): BodyMemory {
     },
     maxBytes,
   };
+}
+
+function subtract(heldBy: Map<string, number>, id: string, bytes: number): void {
+  const left = (heldBy.get(id) ?? 0) - bytes;
+  if (left > 0) heldBy.set(id, left);
+  else heldBy.delete(id);
 }

@@ -91,25 +91,6 @@ test('disconnects a caller that takes longer than five minutes to send the body'
   }
 });
 
-test("one key can't use all the memory for request bodies", () => {
-  const mebibyte = 1_048_576;
-  const fill = (memory: ReturnType<typeof createBodyMemory>, key: string, piece: number): number => {
-    for (let held = 0; ; held += piece) {
-      try {
-        memory.of(key).hold(piece);
-      } catch {
-        return held / mebibyte;
-      }
-    }
-  };
-  const memory = createBodyMemory(512 * mebibyte);
-  expect([fill(memory, 'one', mebibyte), fill(memory, 'two', mebibyte), fill(memory, 'three', mebibyte)]).toEqual([448, 64, 0]);
-  memory.of('one').release(448 * mebibyte);
-  expect(memory.heldBytes).toBe(64 * mebibyte);
-  expect(fill(memory, 'one', mebibyte)).toBe(384);
-  expect(fill(createBodyMemory(32 * mebibyte), 'one', 32 * mebibyte)).toBe(32);
-});
-
 test('reads at most one mebibyte of large request bodies per turn of the event loop', async () => {
   const [mebibyte, chunkBytes] = [1_048_576, 65_536];
   const bytesByTurn: number[] = [0];
@@ -131,21 +112,4 @@ test('reads at most one mebibyte of large request bodies per turn of the event l
   const [, ...later] = bytesByTurn.filter((bytes) => bytes > 0);
   expect(Math.max(...later)).toBeLessThanOrEqual(mebibyte + 4 * chunkBytes);
   expect(later.length).toBeGreaterThanOrEqual(10);
-});
-
-test('a key can use body memory again once its earlier bodies are released', () => {
-  const bodies = createBodyMemory(64 * 1_048_576).of('one');
-  // A single key may only hold seven eighths of the memory.
-  for (let body = 0; body < 20; body += 1) {
-    bodies.hold(55 * 1_048_576);
-    bodies.release(55 * 1_048_576);
-  }
-  expect(() => bodies.hold(57 * 1_048_576)).toThrow(expect.objectContaining({ code: 'budget_unavailable' }));
-  // A few small requests of the key may use the rest.
-  const other = createBodyMemory(64 * 1_048_576);
-  other.of('two').hold(56 * 1_048_576);
-  for (let body = 0; body < 20; body += 1) {
-    other.of('one').hold(1_048_576);
-    other.of('one').release(1_048_576);
-  }
 });

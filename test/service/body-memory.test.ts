@@ -1,6 +1,6 @@
 /** Tests the limit for the memory that request bodies use (see docs/decisions/2026-11-22-body-memory.md). */
 import { expect, test } from '@jest/globals';
-import { eventually, jsonOf, shareGateway } from '../support/gateway.ts';
+import { eventually, jsonOf, shareGateway, withGateway } from '../support/gateway.ts';
 
 const mebibyte = 1024 * 1024;
 const shared = shareGateway({ database: 'any', env: { GATEWAY_BODY_MEMORY_MIB: '32' } });
@@ -46,3 +46,22 @@ test('returns 503 for a large body while the memory for request bodies is used u
   await expectServed(await call('/readyz'));
   await expectServed(await embed('one/echo'));
 });
+
+test('counts the large bodies of all keys of a project together', () =>
+  withGateway({ database: 'any', env: { GATEWAY_BODY_MEMORY_MIB: '40' } }, async ({ admin, key, project, url, vendor, withProject }) => {
+    const { key: otherKey } = await withProject('other');
+    const { key: secondKey } = await jsonOf<{ key: string }>(admin('POST', `/provision/teams/${project}/keys`, { name: 'second' }));
+    const embed = (withKey: string, model: string, mebibytes: number) =>
+      fetch(`${url}/v1/embeddings`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${withKey}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ model, input: 'x'.repeat(mebibytes * mebibyte) }),
+      });
+    const held = embed(key, 'one/held', 31);
+    await eventually(async () => expect(vendor.requests().length).toBe(1));
+    expect((await embed(secondKey, 'one/echo', 4)).status).toBe(503);
+    await expectServed(await embed(otherKey, 'one/echo', 4));
+    vendor.release();
+    await expectServed(await held);
+    await expectServed(await embed(secondKey, 'one/echo', 4));
+  }));

@@ -36,7 +36,7 @@ export function createCountTokensRoute(deps: CountTokensRouteDeps) {
       const startedAt = clock.now();
       const caller = await findCaller(parseKey(request.headers, true));
       checkContentType(request);
-      bodies = bodyMemory.of(caller.quotaKeyId);
+      bodies = bodyMemory.of(caller.projectId, caller.quotaKeyId);
       const body = await readBody(request, maxBodyBytes, bodies);
       bodyBytes = body.length;
       const project = await findProject(caller.projectId);

@@ -34,7 +34,7 @@ export function createMediaHandler(
   handle: (received: MediaRequestContext, response: ServerResponse) => Promise<void>,
 ): MediaHandler {
   return createHandler({ ...deps, route }, checkContentType, async (source, request, response) => {
-    const bodies = deps.bodyMemory.of(source.caller.quotaKeyId);
+    const bodies = deps.bodyMemory.of(source.caller.projectId, source.caller.quotaKeyId);
     const body = await readBody(request, maxBodyBytes, bodies);
     try {
       // Load the project as late as possible, because the body may take minutes to arrive and the project may have

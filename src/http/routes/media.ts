@@ -52,7 +52,7 @@ export function createMediaRoutes(deps: MediaRouteDeps): Readonly<Record<MediaRo
         boundary: source.boundary,
         fieldNames: kind.fieldNames,
         collected: settings.rules.input ? { fileNames: kind.fileNames, texts } : null,
-        memory: deps.bodyMemory.of(source.caller.quotaKeyId),
+        memory: deps.bodyMemory.of(source.caller.projectId, source.caller.quotaKeyId),
       };
       const { model, fields, countImages, bodyBytes, readAll, bodyFor, release } = await readUpload(request, options);
       try {

@@ -67,8 +67,8 @@ export interface MemoryRouteDeps {
 
 export function createMemoryRoutes(deps: MemoryRouteDeps) {
   const { findCaller } = deps;
-  const readOptional = (request: Request, { quotaKeyId }: Caller): Promise<unknown> =>
-    readOptionalJson(request, deps.bodyMemory.of(quotaKeyId));
+  const readOptional = (request: Request, { projectId, quotaKeyId }: Caller): Promise<unknown> =>
+    readOptionalJson(request, deps.bodyMemory.of(projectId, quotaKeyId));
   const readRequired = async (request: Request, caller: Caller): Promise<unknown> => {
     const body = await readOptional(request, caller);
     if (body === undefined) throw gatewayError('bad_request', { message: 'a body is required' });

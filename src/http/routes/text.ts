@@ -92,7 +92,7 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
       const known = await findCaller(parseKey(request.headers, route === 'messages'));
       caller = known;
       checkContentType(request);
-      bodies = bodyMemory.of(known.quotaKeyId);
+      bodies = bodyMemory.of(known.projectId, known.quotaKeyId);
       const received = await readBody(request, maxBodyBytes, bodies);
       bodyBytes = received.length;
       const isLarge = bodyBytes >= largeBytes;
