@@ -10,6 +10,7 @@ import { createErrorHandler, type ErrorReports, invalidUrl, sendError, sendJson 
 import { startFairly } from './fair-starts.ts';
 import { allowHalfOpen, continueInOrder } from './half-close.ts';
 import { describeApi, publicAddresses } from './openapi.ts';
+import { limitPipelining } from './pipelining.ts';
 import type { RequestOwner } from './request-owner.ts';
 import { createCompletionsRoute } from './routes/completions.ts';
 import { type CountTokensRouteDeps, createCountTokensRoute } from './routes/count-tokens.ts';
@@ -171,6 +172,7 @@ function serve(app: Express, deps: HealthServerDeps, ownerOf: RequestOwner, wrap
   const server = createServer(expressMessageClasses(app), listener).on('connection', connectionAccepted);
   allowHalfOpen(server);
   continueInOrder(server);
+  limitPipelining(server);
   // Load balancers usually close idle connections after 60 s. We wait a bit longer than that, because a request fails
   // if it arrives while we're closing its connection.
   server.keepAliveTimeout = 65_000;
