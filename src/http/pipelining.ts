@@ -2,10 +2,10 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
 /** How many requests may wait for earlier ones of their connection. No SDK pipelines requests, and few clients do. */
-const maxPipelined = 100;
+const maxPipelined = 32;
 
 /**
- * Closes connections that pipeline more than a hundred requests (RFC 9112 9.3.2 allows this, and clients then repeat
+ * Closes connections that pipeline more than 32 requests (RFC 9112 9.3.2 allows this, and clients then repeat
  * the unanswered ones). Node reads all requests that have arrived on a connection before other events get their turn,
  * so a single connection with thousands of requests could delay everyone else by seconds.
  */

@@ -221,12 +221,12 @@ it('sends the right response to every pipelined request', async () => {
 it.each([
   ['GET /v1/models', ''],
   ['requests with Expect', 'expect: 100-continue\r\n'],
-])('closes a connection on which more than a hundred requests wait for an earlier one: %s', async (_name, header) => {
+])('closes a connection on which more than 32 requests wait for an earlier one: %s', async (_name, header) => {
   const gateway = lent();
   const slow = toBytes(gateway, { kind: 'echo', target: '', method: 'POST', isStream: false, isSlow: true, expects: false }, 'first');
   const request = `GET /v1/models HTTP/1.1\r\nhost: gateway.test\r\nauthorization: Bearer ${gateway.key}\r\n${header}\r\n`;
   expect(await converse(gateway, slow + request.repeat(1_000), { halfCloses: false, pieces: 1 })).toBe('');
   const last = request.replace('\r\n\r\n', '\r\nconnection: close\r\n\r\n');
-  const answered = parseResponses(await converse(gateway, slow + request.repeat(99) + last, { halfCloses: false, pieces: 1 }));
-  expect(answered.map(({ status }) => status)).toEqual(Array(101).fill(200));
+  const answered = parseResponses(await converse(gateway, slow + request.repeat(31) + last, { halfCloses: false, pieces: 1 }));
+  expect(answered.map(({ status }) => status)).toEqual(Array(33).fill(200));
 });
