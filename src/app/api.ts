@@ -9,6 +9,7 @@ import { createLoadMeter } from '../core/event-loop-load.ts';
 import type { TurnBatch } from '../core/turn-batch.ts';
 import { readVersion } from '../core/version.ts';
 import type { BodyMemory } from '../http/body-memory.ts';
+import { createBodyShares } from '../http/body-shares.ts';
 import { mapDatabaseErrors } from '../http/database-errors.ts';
 import { createErrorPace } from '../http/error-pace.ts';
 import { createRequestOwner } from '../http/request-owner.ts';
@@ -99,8 +100,9 @@ export function createApi(deps: ApiDeps): Api {
     }, project.id);
   };
 
+  const bodyShares = createBodyShares(bodyMemory);
   const mcp = createMcp({
-    ...{ database, people, audit, memory, learning, readStored, clock, logger },
+    ...{ database, people, audit, memory, learning, readStored, bodyShares, clock, logger },
     resource: () => {
       const { publicUrl, oidc } = snapshot().config;
       return { publicUrl, issuer: oidc?.issuer ?? null };
@@ -186,7 +188,10 @@ export function createApi(deps: ApiDeps): Api {
     }),
     console: async () => {
       const { createConsole } = await import('./console.ts');
-      return createConsole({ ...deps, handleCall: recordRefused(recordRefusal, handleCall), eraseSubject, readStored, getStatus });
+      return createConsole({
+        ...{ ...deps, handleCall: recordRefused(recordRefusal, handleCall) },
+        ...{ eraseSubject, readStored, getStatus, bodyShares },
+      });
     },
   });
   return { server, closeStreams: mcp.close };

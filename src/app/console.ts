@@ -3,7 +3,7 @@ import { createFindRoutes } from '../console/find/routes.ts';
 import { createNavigation } from '../console/frame/nav.ts';
 import { createReadHealth } from '../console/frame/provider-health.ts';
 import type { ConsoleRoute } from '../console/frame/route.ts';
-import { createConsoleRouter } from '../console/frame/router.ts';
+import { type ConsoleRouterOptions, createConsoleRouter } from '../console/frame/router.ts';
 import { createWindowCounters } from '../console/frame/window-counters.ts';
 import { createKeyHolderRoutes } from '../console/key-holder/routes.ts';
 import { createOidcClient } from '../console/sign-in/oidc.ts';
@@ -17,7 +17,7 @@ import { memoryAreas } from './console-memory.ts';
 import { playgroundArea } from './console-playground.ts';
 import { usageAreas } from './console-usage.ts';
 
-export function createConsole(deps: ConsoleDeps): ReturnType<typeof createConsoleRouter> {
+export function createConsole(deps: ConsoleDeps & Pick<ConsoleRouterOptions, 'bodyShares'>): ReturnType<typeof createConsoleRouter> {
   const { people, audit, projects, clock, logger } = deps;
   return createConsoleRouter({
     routes: consoleRoutes(deps),
@@ -27,6 +27,7 @@ export function createConsole(deps: ConsoleDeps): ReturnType<typeof createConsol
     findProject: projects.findBySlug,
     zoneOf: ({ settings }) => settings.timeZone,
     publicUrl: () => deps.snapshot().config.publicUrl,
+    bodyShares: deps.bodyShares,
     clock,
     logger,
   });

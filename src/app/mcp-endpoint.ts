@@ -3,7 +3,7 @@
  */
 import { changedMembers } from '../core/changed-members.ts';
 import type { Access } from '../mcp/access.ts';
-import { createMcpEndpoint, type McpEndpoint } from '../mcp/endpoint.ts';
+import { createMcpEndpoint, type McpEndpoint, type McpEndpointDeps } from '../mcp/endpoint.ts';
 import { createOidcTokens } from '../mcp/oidc-tokens.ts';
 import type { ResourceSettings } from '../mcp/resource.ts';
 import { createBatchesTool } from '../mcp/tools/batches.ts';
@@ -22,6 +22,7 @@ import type { ConsoleDeps } from './console-deps.ts';
 
 export interface McpDeps extends Pick<ConsoleDeps, 'database' | 'people' | 'audit' | 'memory' | 'learning' | 'clock' | 'logger'> {
   readonly resource: () => ResourceSettings;
+  readonly bodyShares: McpEndpointDeps['bodyShares'];
   readonly getUsage: UsageToolDeps['getUsage'];
   /**
    * Runs a query after this process has stored the project's calls, so that people see the calls that they've just
@@ -34,7 +35,7 @@ export interface McpDeps extends Pick<ConsoleDeps, 'database' | 'people' | 'audi
 const changeAction = 'memory.update';
 
 export function createConnectedEndpoint(deps: McpDeps): McpEndpoint {
-  const { database, people, audit, clock, logger, resource, memory, learning, getUsage, readStored } = deps;
+  const { database, people, audit, clock, logger, resource, memory, learning, getUsage, readStored, bodyShares } = deps;
 
   const readLastChange = async (projectId: string): Promise<LastChange | null> => {
     const entries = await audit.list({ projectId, action: changeAction, limit: 20 });
@@ -80,6 +81,7 @@ export function createConnectedEndpoint(deps: McpDeps): McpEndpoint {
       }),
       createBatchesTool({ listBatches: learning.batches.list }),
     ],
+    bodyShares,
     clock,
     logger,
   });

@@ -45,7 +45,7 @@ export function rejectNullCharacters(request: Request, _response: Response, next
  */
 export function readJson(limitBytes: number) {
   return async (request: Request, _response: Response, next: NextFunction): Promise<void> => {
-    const json = await readJsonText(request, limitBytes);
+    const json = await readJsonText(request, limitBytes, null);
     if (isNestedDeeper(json?.value))
       throw gatewayError('bad_request', { message: `body: must not be nested more than ${maxNesting} levels deep` });
     // In valid UTF-8 JSON, these characters can only occur as escapes. Most bodies have no such escapes, so we search

@@ -10,7 +10,7 @@ import { largeBytes } from '../core/low-priority-thread.ts';
 import { joinInTurns, pieceBytes, takeTurn } from '../core/turns.ts';
 import { PlainTextError } from './plain-text-error.ts';
 
-/** Counts the request bodies of one key that are in memory (see `body-memory.ts`). */
+/** Counts the request bodies of one key or account that are in memory (see `body-memory.ts`). */
 export interface KeyBodies {
   /** Call this when bytes have arrived. Throws `budget_unavailable` if there isn't enough memory. */
   hold(bytes: number): void;
@@ -55,10 +55,10 @@ const maxSeparateChunks = 1_024;
 
 /**
  * Reads the body into a buffer. Rejects with 413 as soon as the body exceeds the limit, with ClientDisconnectedError if
- * the caller disconnects, and with `budget_unavailable` if `memory` is full. Release the bytes from `memory` when you
- * no longer need them.
+ * the caller disconnects, and with the error of `memory` if that is full. Release the bytes from `memory` when you no
+ * longer need them. Only pass null if the request has been authorized with an admin token.
  */
-export async function readBody(request: IncomingMessage, limitBytes: number = maxBodyBytes, memory?: KeyBodies): Promise<Buffer> {
+export async function readBody(request: IncomingMessage, limitBytes: number, memory: KeyBodies | null): Promise<Buffer> {
   const declared = Number(request.headers['content-length'] ?? 0);
   if (declared > limitBytes) throw tooLarge(limitBytes);
   // If the caller has already disconnected, e.g. during the key lookup, the events that `readArriving` waits for will
@@ -73,7 +73,7 @@ export async function readBody(request: IncomingMessage, limitBytes: number = ma
   return bytes;
 }
 
-function readArriving(request: IncomingMessage, limitBytes: number, memory: KeyBodies | undefined): Promise<Buffer> {
+function readArriving(request: IncomingMessage, limitBytes: number, memory: KeyBodies | null): Promise<Buffer> {
   const timer = limitDuration(request);
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -126,7 +126,7 @@ function readArriving(request: IncomingMessage, limitBytes: number, memory: KeyB
 }
 
 /** Returns null if the request has no body. Rejects with the same errors as `checkContentType` and `readBody`. */
-async function readOptionalBody(request: IncomingMessage, limitBytes?: number, memory?: KeyBodies): Promise<Buffer | null> {
+async function readOptionalBody(request: IncomingMessage, limitBytes: number, memory: KeyBodies | null): Promise<Buffer | null> {
   const { 'transfer-encoding': encoding, 'content-length': length = '0' } = request.headers;
   if (encoding === undefined && Number(length) === 0) return null;
   checkContentType(request);
@@ -170,8 +170,8 @@ export async function readOptionalJson(request: IncomingMessage, memory: KeyBodi
 
 export async function readJsonText(
   request: IncomingMessage,
-  limitBytes?: number,
-  memory?: KeyBodies,
+  limitBytes: number,
+  memory: KeyBodies | null,
 ): Promise<{ text: string; value: unknown } | undefined> {
   const bytes = await readOptionalBody(request, limitBytes, memory).catch((error: unknown) => {
     throw toPlainTextError(error);

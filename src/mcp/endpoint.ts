@@ -12,7 +12,8 @@ import { isNestedDeeper, maxNesting } from '../core/json/narrow.ts';
 import { parseJsonOrThrow } from '../core/json/parse.ts';
 import type { Clock } from '../core/time.ts';
 import { withTimeout } from '../core/time-limit.ts';
-import { readBody } from '../http/body.ts';
+import { type KeyBodies, readBody } from '../http/body.ts';
+import type { BodyShares } from '../http/body-shares.ts';
 import { mapDatabaseErrors } from '../http/database-errors.ts';
 import { sendBytes, sendJson } from '../http/error-handler.ts';
 import type { Logger } from '../observability/logger.ts';
@@ -31,6 +32,7 @@ export interface McpEndpointDeps {
   readonly projectsOf: ProjectsOf;
   /** Clients list the MCP tools in this order. */
   readonly tools: readonly AnyTool[];
+  readonly bodyShares: Pick<BodyShares, 'ofAccount'>;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -41,7 +43,7 @@ const maxMessageBytes = 1024 * 1024;
 const closeTimeoutMs = 5_000;
 const jsonRpc = { parseError: -32_700, invalidRequest: -32_600, refused: -32_000 } as const;
 
-export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, logger }: McpEndpointDeps) {
+export function createMcpEndpoint({ resource, tokens, projectsOf, tools, bodyShares, clock, logger }: McpEndpointDeps) {
   const waitSeconds = createRateLimit();
   const running = new Set<Promise<void>>();
   const handler = createMcpHandler(({ authInfo }) => createMcpServer(tools, { access: accessOf(authInfo), projectsOf, logger }), {
@@ -75,6 +77,25 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, 
     }
   };
 
+  /** Reads the body of a request whose token is valid, and runs the SDK. */
+  const respond = async (request: IncomingMessage, response: ServerResponse, auth: AuthInfo, memory: KeyBodies): Promise<void> => {
+    let body: unknown;
+    if (request.method === 'POST') {
+      try {
+        body = parseJsonOrThrow((await readBody(request, maxMessageBytes, memory)).toString('utf8'));
+      } catch (error) {
+        if (!(error instanceof SyntaxError)) throw error;
+        return sendRpcError(response, 400, jsonRpc.parseError, 'Parse error: the request body is not valid JSON');
+      }
+      if (isNestedDeeper(body))
+        return sendRpcError(response, 400, jsonRpc.invalidRequest, `Invalid Request: nested in more than ${maxNesting} levels`);
+    }
+    const handled = handle(Object.assign(request, { auth, method: request.method ?? 'GET', url: request.url ?? '/mcp' }), response, body);
+    // `close` doesn't wait for subscriptions, because they only end when the client disconnects or the process exits.
+    if (!isListening(body)) running.add(handled);
+    await handled.finally(() => running.delete(handled));
+  };
+
   return {
     async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
       const foreign = findForeignHost(resource(), request.headers);
@@ -86,21 +107,8 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, 
         response.setHeader('retry-after', String(wait));
         return sendRpcError(response, 429, jsonRpc.refused, 'too many requests');
       }
-      let body: unknown;
-      if (request.method === 'POST') {
-        try {
-          body = parseJsonOrThrow((await readBody(request, maxMessageBytes)).toString('utf8'));
-        } catch (error) {
-          if (!(error instanceof SyntaxError)) throw error;
-          return sendRpcError(response, 400, jsonRpc.parseError, 'Parse error: the request body is not valid JSON');
-        }
-        if (isNestedDeeper(body))
-          return sendRpcError(response, 400, jsonRpc.invalidRequest, `Invalid Request: nested in more than ${maxNesting} levels`);
-      }
-      const handled = handle(Object.assign(request, { auth, method: request.method ?? 'GET', url: request.url ?? '/mcp' }), response, body);
-      // `close` doesn't wait for subscriptions, because they only end when the client disconnects or the process exits.
-      if (!isListening(body)) running.add(handled);
-      await handled.finally(() => running.delete(handled));
+      const body = bodyShares.ofAccount(accessOf(auth).person.id);
+      await respond(request, response, auth, body).finally(body.releaseAll);
     },
     /** Sends the metadata of the protected resource (RFC 9728), for which no token is needed. */
     async sendMetadata(request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -7,7 +7,7 @@ import { Readable } from 'node:stream';
 import { mock } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
-import { ClientDisconnectedError, readBody } from '../../src/http/body.ts';
+import { ClientDisconnectedError, maxBodyBytes, readBody } from '../../src/http/body.ts';
 import { createBodyMemory } from '../../src/http/body-memory.ts';
 
 /** Sends `head` and `body` on a separate connection, closes it, and returns the request once it has been closed. */
@@ -33,7 +33,7 @@ async function abandoned(head: string, use: (request: IncomingMessage) => Promis
 
 test('readBody rejects if the caller has already disconnected', async () => {
   await abandoned('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\nabc', async (request) => {
-    await expect(readBody(request)).rejects.toBeInstanceOf(ClientDisconnectedError);
+    await expect(readBody(request, maxBodyBytes, null)).rejects.toBeInstanceOf(ClientDisconnectedError);
   });
 });
 
@@ -41,7 +41,7 @@ test('joins the chunks of a request body in order', async () => {
   for (const count of [1_023, 1_024, 1_025, 5_000]) {
     const chunks = Array.from({ length: count }, (_, index) => Buffer.from([index % 251]));
     const request = Object.assign(Readable.from(chunks), { headers: {} });
-    expect((await readBody(request as unknown as IncomingMessage)).equals(Buffer.concat(chunks))).toBe(true);
+    expect((await readBody(request as unknown as IncomingMessage, maxBodyBytes, null)).equals(Buffer.concat(chunks))).toBe(true);
   }
 });
 
@@ -70,7 +70,7 @@ test('reads a request body that arrived together with its headers', async () => 
 test('waits for the rest of a request body if only a part of it arrived with the headers', async () => {
   const request = Object.assign(new Readable({ read: () => undefined }), { headers: { 'content-length': '6' } });
   request.push('tea');
-  const body = readBody(request as unknown as IncomingMessage);
+  const body = readBody(request as unknown as IncomingMessage, maxBodyBytes, null);
   request.push('pot');
   request.push(null);
   expect((await body).toString()).toBe('teapot');
@@ -80,7 +80,7 @@ test('disconnects a caller that takes longer than five minutes to send the body'
   mock.timers.enable({ apis: ['setTimeout'] });
   try {
     const request = Object.assign(new Readable({ read: () => undefined }), { headers: {}, complete: false });
-    const body = readBody(request as unknown as IncomingMessage);
+    const body = readBody(request as unknown as IncomingMessage, maxBodyBytes, null);
     await nextTurn();
     request.push('a');
     mock.timers.tick(300_000);
@@ -102,7 +102,9 @@ test('reads at most one mebibyte of large request bodies per turn of the event l
   }
   let isRead = false;
   const reading = Promise.all(
-    Array.from({ length: 4 }, () => readBody(Object.assign(Readable.from(chunks()), { headers: {} }) as unknown as IncomingMessage)),
+    Array.from({ length: 4 }, () =>
+      readBody(Object.assign(Readable.from(chunks()), { headers: {} }) as unknown as IncomingMessage, maxBodyBytes, null),
+    ),
   ).finally(() => {
     isRead = true;
   });

@@ -1,7 +1,8 @@
 /** Handles submitted forms: checks the CSRF token, runs the action and records it in the audit log. */
-import type { Request, Response } from 'express';
+import type { Response } from 'express';
 import { GatewayError, gatewayError } from '../../core/errors.ts';
-import { readBody } from '../../http/body.ts';
+import type { KeyBodies } from '../../http/body.ts';
+import { readForm } from '../../http/form-body.ts';
 import { type ChangeRecorder, recordChange } from '../../people/record-change.ts';
 import { createFieldErrors } from './field-errors.ts';
 import { describeError } from './field-labels.ts';
@@ -11,22 +12,26 @@ import { isCsrfToken } from './same-site.ts';
 import type { Visit, VisitedProject } from './visit.ts';
 
 const maxFormBytes = 1024 * 1024;
+/** The limit on routes that don't need a session, because anybody on the network can send them a form. */
+const maxVisitorFormBytes = 16 * 1024;
 
 interface Submission {
   readonly context: ConsoleContext;
   readonly visit: Visit;
   readonly visited: VisitedProject | null;
   readonly response: Response;
+  readonly body: KeyBodies;
 }
 
 /** Runs the action of a form. If the input is rejected, the form is shown again with the errors. */
 export async function runSubmitted(
   route: ActionRoute,
-  { context, visit, visited, response }: Submission,
+  { context, visit, visited, response, body }: Submission,
   recorder: ChangeRecorder,
   responder: Responder,
 ): Promise<void> {
-  const form = await readForm(visit.request, route.maxBytes ?? maxFormBytes);
+  const maxBytes = route.access === 'anyone' ? maxVisitorFormBytes : (route.maxBytes ?? maxFormBytes);
+  const form = await readForm(visit.request, { maxBytes }, body);
   if (!visit.secrets.some((secret) => isCsrfToken(form.get('csrf'), secret)))
     throw gatewayError('forbidden', { message: 'the form has expired: go back, reload the page and submit it again' });
   let result: ActionResult;
@@ -85,12 +90,4 @@ function assertNoNul(form: URLSearchParams): void {
 /** HTML can't contain NUL either, so we leave it out when we show the form again. */
 function withoutNul(form: URLSearchParams): URLSearchParams {
   return new URLSearchParams([...form].map(([name, value]): [string, string] => [name, value.replaceAll('\0', '')]));
-}
-
-/** Parses an `application/x-www-form-urlencoded` body. */
-export async function readForm(request: Request, maxBytes: number): Promise<URLSearchParams> {
-  const type = request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase();
-  if (type !== undefined && type !== 'application/x-www-form-urlencoded')
-    throw gatewayError('unsupported_media_type', { message: 'content type must be application/x-www-form-urlencoded' });
-  return new URLSearchParams((await readBody(request, maxBytes)).toString());
 }

@@ -3,6 +3,7 @@
  * They sign in in another tab, go back to this page and send the form again. This also works with identity providers,
  * and we don't have to store anything for visitors without a session.
  */
+import type { FormLimits } from '../../http/form-body.ts';
 import { describeField } from './field-labels.ts';
 import { definitions } from './figures.ts';
 import { csrfField } from './form.ts';
@@ -12,10 +13,10 @@ import { csrfTokenOf } from './same-site.ts';
 import type { Visit } from './visit.ts';
 
 /**
- * If the session has ended, we keep the input of forms up to this size while people sign in again. Only imports are
- * larger, and people can simply choose their file again.
+ * If the session has ended, we keep the input of forms up to this size while people sign in again. Anybody on the
+ * network can request such a page without a session, so these limits have to be small.
  */
-export const maxKeptBytes = 256 * 1024;
+export const keptFormLimits: FormLimits = { maxBytes: 64 * 1024, maxFields: 300 };
 /** People see this page after they've signed in in another tab. It tells them to go back to the tab with their form. */
 export const signedInPath = '/signed-in';
 

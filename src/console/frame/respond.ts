@@ -110,7 +110,8 @@ export function createResponder({ navigation, projectsOf, logger }: ResponderDep
     },
     async sendError(response, error, visit, visited) {
       const { status, title, text } = toErrorPage(error);
-      if (status >= 500)
+      // Anybody can send us more forms than we have memory for, so don't let them fill the log.
+      if (status >= 500 && !(error instanceof GatewayError && error.code === 'budget_unavailable'))
         logger.error(
           { err: error instanceof GatewayError ? (error.cause ?? error) : error, path: loggedPath(visit) },
           'console request failed',

@@ -47,7 +47,9 @@ export interface ActionRoute extends RouteBase {
    * there's nothing to audit.
    */
   readonly action: string | null;
-  /** The maximum size of the form in bytes. Defaults to 1 MiB. */
+  /**
+   * The maximum size of the form in bytes. Defaults to 1 MiB. On routes with access `anyone`, it's always 16 KiB.
+   */
   readonly maxBytes?: number;
   /**
    * Throws a GatewayError if the input is invalid. If the route has an `invalidForm`, people then see the form again.

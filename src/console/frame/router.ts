@@ -5,15 +5,19 @@
 import express, { type ErrorRequestHandler, type Request, type RequestHandler, type Response, type Router } from 'express';
 import { type GatewayError, gatewayError } from '../../core/errors.ts';
 import type { Clock } from '../../core/time.ts';
-import { ClientDisconnectedError } from '../../http/body.ts';
+import { ClientDisconnectedError, type KeyBodies } from '../../http/body.ts';
+import type { BodyShares } from '../../http/body-shares.ts';
+import { clientAddress } from '../../http/client-address.ts';
+import { readForm } from '../../http/form-body.ts';
 import type { Logger } from '../../observability/logger.ts';
+import { networkOf } from '../../people/attempt-limit.ts';
 import type { Person, Role, Session } from '../../people/person.ts';
 import type { ChangeRecorder } from '../../people/record-change.ts';
 import type { Project } from '../../projects/projects.ts';
-import { readForm, runSubmitted } from './action.ts';
+import { runSubmitted } from './action.ts';
 import { assetPath, findAsset } from './assets.ts';
 import { html } from './html.ts';
-import { keptFormPage, maxKeptBytes } from './kept-form.ts';
+import { keptFormLimits, keptFormPage } from './kept-form.ts';
 import { createNavigation, startPage } from './nav.ts';
 import { projectPath } from './project-path.ts';
 import { createResponder, lastProject, type Responder, setCookies } from './respond.ts';
@@ -32,6 +36,7 @@ export interface ConsoleRouterOptions {
   readonly findProject: (slug: string) => Promise<Project | null>;
   readonly zoneOf: (project: Project) => string;
   readonly publicUrl: () => string | null;
+  readonly bodyShares: BodyShares;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -98,30 +103,34 @@ function startRoutes({ projectsOf }: ConsoleRouterOptions['members']): PageRoute
 }
 
 function createHandler(route: ConsoleRoute, options: ConsoleRouterOptions, responder: Responder): RequestHandler {
-  const { sessions, clock } = options;
+  const { sessions, bodyShares, clock } = options;
   return async (request, response) => {
     for (const [name, value] of Object.entries(securityHeaders)) response.setHeader(name, value);
     const now = clock.now();
     let visit = await createVisit(request, { sessions: { find: async () => null }, now });
     let visited: VisitedProject | null = null;
+    let body = bodyShares.ofVisitor(networkOf(clientAddress(request)));
     try {
       if (route.method === 'post' && !isSameSite(request))
         throw gatewayError('forbidden', {
           message: 'the form was submitted from another site; open it in the console and submit it there',
         });
       visit = await createVisit(request, { sessions, now });
+      if (visit.session) body = bodyShares.ofAccount(visit.session.person.id);
       if (visit.newCookie && route.access === 'anyone' && route.method === 'get') setCookies(response, [visit.newCookie], visit);
-      if (route.access !== 'anyone' && visit.session === null) return await askToSignIn(route, response, visit, responder);
+      if (route.access !== 'anyone' && visit.session === null) return await askToSignIn(route, { response, visit, body }, responder);
       if (!visit.isUrlValid) throw invalidUrl();
       visited = await authorize(route.access, visit, options);
       const zone = visit.session?.preferences.timeZone ?? (visited ? options.zoneOf(visited.project) : 'UTC');
       const origin = options.publicUrl() ?? visit.url.origin;
       const context = toContext(visit, { visited, zone, origin, signal: abortedByClient(response) });
       if (route.method === 'get') await responder.send(response, await route.handle(context), visit, visited);
-      else await runSubmitted(route, { context, visit, visited, response }, options, responder);
+      else await runSubmitted(route, { context, visit, visited, response, body }, options, responder);
     } catch (error) {
       if (error instanceof ClientDisconnectedError || response.destroyed) return;
       await responder.sendError(response, error, visit, visited);
+    } finally {
+      body.releaseAll();
     }
   };
 }
@@ -157,9 +166,13 @@ async function authorize(access: Access, { session, request }: Visit, options: C
  * Shows the submitted input, so that people don't lose it when they have to sign in. Without input, redirects to the
  * sign-in page. If a script sent the form, returns an error because the input is still on the page.
  */
-async function askToSignIn(route: ConsoleRoute, response: Response, visit: Visit, responder: Responder): Promise<void> {
+async function askToSignIn(
+  route: ConsoleRoute,
+  { response, visit, body }: { readonly response: Response; readonly visit: Visit; readonly body: KeyBodies },
+  responder: Responder,
+): Promise<void> {
   if (route.method === 'post' && visit.isPartial) throw sessionEnded();
-  const form = route.method === 'post' ? await readForm(visit.request, maxKeptBytes).catch(() => null) : null;
+  const form = route.method === 'post' ? await readForm(visit.request, keptFormLimits, body).catch(() => null) : null;
   const page = form && keptFormPage(form, visit);
   if (!page) return redirectToSignIn(response, visit);
   if (visit.newCookie) setCookies(response, [visit.newCookie], visit);

@@ -4,6 +4,8 @@ import express from 'express';
 import { createConsoleRouter } from '../../../src/console/frame/router.ts';
 import { csrfTokenOf } from '../../../src/console/frame/same-site.ts';
 import { systemClock } from '../../../src/core/time.ts';
+import { createBodyMemory } from '../../../src/http/body-memory.ts';
+import { createBodyShares } from '../../../src/http/body-shares.ts';
 import { createErrorHandler } from '../../../src/http/error-handler.ts';
 import { listenOn } from '../../../src/http/listen.ts';
 import { createLogger } from '../../../src/observability/logger.ts';
@@ -68,6 +70,7 @@ export async function startSampleConsole(): Promise<SampleConsole> {
       findProject: async (slug) => (slug === 'acme' ? ({ id: 'p1', slug, name: 'Acme' } as Project) : null),
       zoneOf: () => 'Asia/Kolkata',
       publicUrl: () => null,
+      bodyShares: createBodyShares(createBodyMemory(512 * 1024 * 1024)),
       clock: systemClock,
       logger,
     }),
