@@ -1,0 +1,97 @@
+/**
+ * Tests that no form can block the event loop or fill the memory, whether or not its sender has signed in. The forms
+ * come from the router's list, so these tests cover new ones as well.
+ */
+import { connect, type Socket } from 'node:net';
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { addPerson, issueToken } from '../mcp/people.ts';
+import { type SignedIn, signIn } from '../support/console.ts';
+import { registeredRoutes } from '../support/console-routes.ts';
+import { eventually, shareGateway } from '../support/gateway.ts';
+
+const gateway = shareGateway({ database: 'any' });
+let admin: SignedIn;
+beforeAll(async () => {
+  admin = await signIn(gateway(), 'admin');
+});
+
+const forms = registeredRoutes
+  .filter(({ method }) => method === 'post')
+  .map(({ path, access }) => {
+    const base = { anyone: '', person: '/console', admin: '/console', member: '/console/p/acme', owner: '/console/p/acme' }[access];
+    return { access, path: `${base}${path.replaceAll(/:\w+/g, '1')}` };
+  });
+
+const submit = (path: string, body: string, cookie?: string): Promise<Response> =>
+  fetch(gateway().url + path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/x-www-form-urlencoded', 'sec-fetch-site': 'same-origin', ...(cookie && { cookie }) },
+    body,
+    redirect: 'manual',
+  });
+
+/** Sends the headers of a form and `sent` bytes of its body, but not the rest. */
+function sendPart(path: string, sent: number, headers: Readonly<Record<string, string>>): Socket {
+  const { hostname, port } = new URL(gateway().url);
+  const socket = connect(Number(port), hostname).on('error', () => undefined);
+  const all = { host: 'gateway', 'content-type': 'application/x-www-form-urlencoded', 'content-length': String(sent + 1), ...headers };
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.write(`POST ${path} HTTP/1.1\r\n${lines.join('')}\r\n${'x'.repeat(sent)}`);
+  return socket;
+}
+
+const expectHeldBytes = (bytes: number): Promise<void> =>
+  eventually(async () => {
+    const metrics = await (await gateway().admin('GET', '/metrics')).text();
+    expect(/^gateway_body_memory_bytes (\d+)$/m.exec(metrics)?.[1]).toBe(String(bytes));
+  });
+
+describe('forms', () => {
+  test.each(forms)("refuses a large form that is sent to $path without a session, and doesn't parse it", async ({ path, access }) => {
+    const response = await submit(path, 'a&'.repeat(520_000));
+    const signIn = response.headers.get('location');
+    expect([response.status, signIn]).toEqual(access === 'anyone' ? [413, null] : [303, '/console/sign-in?next=%2Fconsole']);
+  });
+
+  test.each(forms)('refuses a form with too many fields that is sent to $path with a session', async ({ path }) => {
+    const response = await submit(path, 'a&'.repeat(2_000), admin.cookie);
+    expect(response.status).toBe(400);
+    expect(await response.text()).toContain('The form has more than 2000 fields; go back, remove some of them and submit it again.');
+  });
+
+  test('asks people to sign in instead of keeping a form with too many fields', async () => {
+    const post = (fields: number) => submit('/console/p/acme/keys', 'a=b&'.repeat(fields));
+    expect([(await post(200)).status, (await post(301)).status]).toEqual([401, 303]);
+  });
+});
+
+describe('memory for bodies', () => {
+  test('counts the bytes of every form until its sender disconnects', async () => {
+    for (const headers of [{}, { cookie: admin.cookie }]) {
+      const sockets = forms.map(({ path }) => sendPart(path, 5_000, headers));
+      await expectHeldBytes(forms.length * 5_000);
+      for (const socket of sockets) socket.destroy();
+      await expectHeldBytes(0);
+    }
+  });
+
+  test('counts the bytes of MCP messages', async () => {
+    const person = await addPerson(gateway(), ['acme']);
+    const token = await issueToken(gateway(), person);
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json', host: new URL(gateway().url).host };
+    const socket = sendPart('/mcp', 5_000, headers);
+    await expectHeldBytes(5_000);
+    socket.destroy();
+    await expectHeldBytes(0);
+  });
+
+  test("doesn't let visitors from one network use more than a mebibyte", async () => {
+    const sockets = Array.from({ length: 64 }, () => sendPart('/console/sign-in', 16_383, {}));
+    await expectHeldBytes(64 * 16_383);
+    expect((await submit('/my-key', 'key=x'.padEnd(100, 'x'))).status).toBe(503);
+    // People who have signed in aren't affected.
+    expect((await submit('/my-key', 'key=x'.padEnd(100, 'x'), admin.cookie)).status).toBe(403);
+    for (const socket of sockets) socket.destroy();
+    await expectHeldBytes(0);
+  });
+});
