@@ -65,6 +65,25 @@ describe('forms', () => {
   });
 });
 
+test('shows a form with a field whose name has thousands of parts', async () => {
+  const name = 'x.'.repeat(7_000);
+  const response = await submit('/console/p/acme/keys', `${name}=b`);
+  expect(response.status).toBe(401);
+  expect(await response.text()).toContain(`name="${name}"`);
+});
+
+test.each(['', '/stream', '/edit', '/code'])('refuses texts in the playground that are too long, but not images (%s)', async (route) => {
+  const post = (field: string, value: string) => admin.post(`/console/p/acme/playground${route}`, { model: 'standard', [field]: value });
+  const image = `data:image/png;base64,${'a'.repeat(600_000)}`;
+  expect((await post('prompt', '"'.repeat(600_000))).status).toBe(413);
+  expect((await post('image', image.replace('base64,', 'base64,"'))).status).toBe(413);
+  expect((await post('turn_images', JSON.stringify([image, '"'.repeat(10)]))).status).toBe(413);
+  expect((await post('turn_images', `[${'"",'.repeat(200_000)}""]`)).status).toBe(413);
+  // A NUL would show the form again.
+  expect((await post('prompt', `\0${'"'.repeat(600_000)}`)).status).toBe(413);
+  expect((await post('image', image)).status).toBe(200);
+});
+
 describe('memory for bodies', () => {
   test('counts the bytes of every form until its sender disconnects', async () => {
     for (const headers of [{}, { cookie: admin.cookie }]) {

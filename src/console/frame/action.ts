@@ -11,7 +11,7 @@ import type { ActionResult, ActionRoute, ConsoleContext } from './route.ts';
 import { isCsrfToken } from './same-site.ts';
 import type { Visit, VisitedProject } from './visit.ts';
 
-const maxFormBytes = 1024 * 1024;
+const maxFormBytes = 256 * 1024;
 /** The limit on routes that don't need a session, because anybody on the network can send them a form. */
 const maxVisitorFormBytes = 16 * 1024;
 

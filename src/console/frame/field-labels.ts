@@ -75,6 +75,9 @@ const settingLabels: ReadonlyMap<string, string> = new Map([
   ['as', 'Names of vendors in the table'],
 ]);
 
+/** No field with a label has a longer path. Callers can make up names with thousands of segments. */
+const maxLabelSegments = 8;
+
 /**
  * Returns the label of the field, or of the list or object that contains it. For example, `tiers.standard.0` becomes
  * `Tiers for text (standard, entry 1)`. If there's no label, e.g. because a newer version has added the field, the label
@@ -82,7 +85,7 @@ const settingLabels: ReadonlyMap<string, string> = new Map([
  */
 export function describeField(path: string, labels: ReadonlyMap<string, string> = settingLabels): string {
   const segments = path.split('.');
-  for (let length = segments.length; length > 0; length -= 1) {
+  for (let length = Math.min(segments.length, maxLabelSegments); length > 0; length -= 1) {
     const label = labels.get(segments.slice(0, length).join('.'));
     if (label !== undefined)
       return length === segments.length ? label : `${label} (${segments.slice(length).map(describeSegment).join(', ')})`;

@@ -16,7 +16,7 @@ import type { Visit } from './visit.ts';
  * If the session has ended, we keep the input of forms up to this size while people sign in again. Anybody on the
  * network can request such a page without a session, so these limits have to be small.
  */
-export const keptFormLimits: FormLimits = { maxBytes: 64 * 1024, maxFields: 300 };
+export const keptFormLimits: FormLimits = { maxBytes: 16 * 1024, maxFields: 300 };
 /** People see this page after they've signed in in another tab. It tells them to go back to the tab with their form. */
 export const signedInPath = '/signed-in';
 

@@ -48,7 +48,7 @@ export interface ActionRoute extends RouteBase {
    */
   readonly action: string | null;
   /**
-   * The maximum size of the form in bytes. Defaults to 1 MiB. On routes with access `anyone`, it's always 16 KiB.
+   * The maximum size of the form in bytes. Defaults to 256 KiB. On routes with access `anyone`, it's always 16 KiB.
    */
   readonly maxBytes?: number;
   /**

@@ -2,6 +2,7 @@ import { gatewayError } from '../../core/errors.ts';
 import { asArray, asObject, asString, isNestedDeeper, isObject } from '../../core/json/narrow.ts';
 import { parseJson, parseJsonOrThrow } from '../../core/json/parse.ts';
 import { isSubject } from '../../core/subject.ts';
+import { PlainTextError } from '../../http/plain-text-error.ts';
 import type { PlaygroundPrompt, PlaygroundToolCall, PlaygroundTurn } from '../../pipeline/internal/playground-prompt.ts';
 
 export interface PlaygroundInput {
@@ -24,6 +25,8 @@ export interface PlaygroundInput {
 
 /** This has to be large enough for images, because the form contains them as `data:` URLs. */
 export const maxFormBytes = 12 * 1024 * 1024;
+/** Showing longer texts would block the event loop. The texts of images in `data:` URLs don't count. */
+const maxTextLength = 512 * 1024;
 const maxModelLength = 300;
 const maxTurns = 200;
 const maxImages = 10;
@@ -31,6 +34,23 @@ const maxImages = 10;
 export interface ParsedInput {
   readonly input: PlaygroundInput;
   readonly prompt: PlaygroundPrompt;
+}
+
+/** Throws a 413 if the texts are too long, and not an error with which people would see the form again. */
+export function assertTextLength(fields: URLSearchParams): void {
+  let length = 0;
+  for (const [name, value] of fields) {
+    const urls = name === 'image' ? [value] : name === 'turn_images' ? imagesOf(value) : null;
+    length += urls === null || !urls.every(isDataUrl) ? value.length : 0;
+  }
+  if (length > maxTextLength)
+    throw new PlainTextError(413, `the texts are longer than ${maxTextLength} characters; go back, shorten them and submit the form again`);
+}
+
+/** The images of a turn. Returns no more than we'd accept, because every `data:` URL contains a comma. */
+function imagesOf(json: string): readonly string[] {
+  if (json.split(',', 4 * maxImages).length === 4 * maxImages) return [json];
+  return asArray(parseJson(json)).map((url) => (typeof url === 'string' ? url : json));
 }
 
 /** Throws `bad_request` if the input is invalid. */

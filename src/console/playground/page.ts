@@ -69,7 +69,11 @@ function noModels(context: ConsoleContext): Html {
   );
 }
 
+/** Formatting and escaping longer prompts three times would block the event loop. */
+const maxCodeLength = 64 * 1024;
+
 export function codeBlocks(input: PlaygroundInput, origin: string): Html {
+  if (textLengthOf(input) > maxCodeLength) return notice('The prompt is too long to be shown as code.', 'neutral');
   try {
     return html`${snippetsOf(input, origin).map(
       ({ title, text }, index) =>
@@ -79,6 +83,10 @@ export function codeBlocks(input: PlaygroundInput, origin: string): Html {
     if (!(error instanceof GatewayError)) throw error;
     return notice(sentence(error.message), 'warning');
   }
+}
+
+function textLengthOf(input: PlaygroundInput): number {
+  return JSON.stringify({ ...input, images: [], turns: input.turns.map((turn) => ({ ...turn, images: [] })) }).length;
 }
 
 function playgroundForm(context: ConsoleContext, input: PlaygroundInput, choice: ModelChoice, results: readonly RunResult[]): Html {

@@ -5,9 +5,9 @@ import type { CallText } from '../../memory/conversations/read-call-text.ts';
 import type { Project } from '../../projects/projects.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
-import { type ConsoleContext, type ConsoleRoute, get, type PageContent, post } from '../frame/route.ts';
+import { type ActionRoute, type ConsoleContext, type ConsoleRoute, get, type PageContent, post } from '../frame/route.ts';
 import { editConversation } from './edit-conversation.ts';
-import { maxFormBytes, type ParsedInput, type PlaygroundInput, parseInput, readInput } from './input.ts';
+import { assertTextLength, maxFormBytes, type ParsedInput, type PlaygroundInput, parseInput, readInput } from './input.ts';
 import { codeBlocks, type ModelChoice, playgroundPage, type RunResult } from './page.ts';
 import { prefillFrom } from './prefill.ts';
 import { type RunDeps, type RunEnd, runModel } from './run.ts';
@@ -22,6 +22,24 @@ const path = '/playground';
 const action = 'playground.run';
 const form = { access: 'member', maxBytes: maxFormBytes } as const;
 
+/** Limits the length of the texts. All forms with the person's input have to use this. */
+function checked(route: ActionRoute): ActionRoute {
+  const { invalidForm } = route;
+  return {
+    ...route,
+    async handle(context, fields) {
+      assertTextLength(fields);
+      return route.handle(context, fields);
+    },
+    ...(invalidForm && {
+      async invalidForm(context, fields, errors) {
+        assertTextLength(fields);
+        return invalidForm(context, fields, errors);
+      },
+    }),
+  };
+}
+
 export function createPlaygroundRoutes(deps: PlaygroundDeps): readonly ConsoleRoute[] {
   const page = (context: ConsoleContext, input: PlaygroundInput, results: readonly RunResult[] = [], hint?: Html): PageContent =>
     playgroundPage(context, {
@@ -29,12 +47,7 @@ export function createPlaygroundRoutes(deps: PlaygroundDeps): readonly ConsoleRo
       ...(hint !== undefined && { hint }),
     });
 
-  return [
-    get(path, 'member', async (context) => {
-      const { searchParams } = context.url;
-      const from = searchParams.get('from');
-      return from === null || from === '' ? page(context, readInput(searchParams)) : prefilled(context, from);
-    }),
+  const forms = [
     post(path, { ...form, action, invalidForm: async (context, fields) => page(context, readInput(fields)) }, async (context, fields) => {
       const parsed = parseInput(fields);
       const models = [parsed.input.model, parsed.input.other].filter((model) => model !== '');
@@ -57,6 +70,15 @@ export function createPlaygroundRoutes(deps: PlaygroundDeps): readonly ConsoleRo
       kind: 'fragment',
       content: codeBlocks(readInput(fields), context.origin),
     })),
+  ];
+
+  return [
+    get(path, 'member', async (context) => {
+      const { searchParams } = context.url;
+      const from = searchParams.get('from');
+      return from === null || from === '' ? page(context, readInput(searchParams)) : prefilled(context, from);
+    }),
+    ...forms.map(checked),
   ];
 
   /** Fills in the form with a stored call. Throws `not_found` if the project has no such call. */
