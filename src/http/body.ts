@@ -49,9 +49,11 @@ export function limitDuration(request: IncomingMessage): NodeJS.Timeout {
 
 /**
  * How many chunks we keep before we merge them. Each chunk has an overhead of about 500 bytes, so a caller that sends
- * single bytes could otherwise use up gigabytes.
+ * single bytes could otherwise use up gigabytes. If the limit of the body is small, joining it again and again is cheap,
+ * so we keep fewer chunks.
  */
-const maxSeparateChunks = 1_024;
+const maxSeparateChunks = { smallBody: 64, largeBody: 1_024 };
+const maxSmallBodyBytes = 65_536;
 
 /**
  * Reads the body into a buffer. Rejects with 413 as soon as the body exceeds the limit, with ClientDisconnectedError if
@@ -77,6 +79,8 @@ function readArriving(request: IncomingMessage, limitBytes: number, memory: KeyB
   const timer = limitDuration(request);
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
+    const isSmall = limitBytes <= maxSmallBodyBytes;
+    const maxChunks = isSmall ? maxSeparateChunks.smallBody : maxSeparateChunks.largeBody;
     let mergedChunks = 0;
     let size = 0;
     let heldBytes = 0;
@@ -106,9 +110,9 @@ function readArriving(request: IncomingMessage, limitBytes: number, memory: KeyB
         request.pause();
         void takeTurn().then(() => request.resume());
       }
-      if (chunks.length - mergedChunks < maxSeparateChunks) return;
-      chunks.push(Buffer.concat(chunks.splice(mergedChunks)));
-      mergedChunks += 1;
+      if (chunks.length - mergedChunks < maxChunks) return;
+      chunks.push(Buffer.concat(chunks.splice(isSmall ? 0 : mergedChunks)));
+      mergedChunks = isSmall ? 0 : mergedChunks + 1;
     });
     request.on('end', () => {
       clearTimeout(timer);

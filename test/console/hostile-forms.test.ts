@@ -79,8 +79,8 @@ test.each(['', '/stream', '/edit', '/code'])('refuses texts in the playground th
   expect((await post('image', image.replace('base64,', 'base64,"'))).status).toBe(413);
   expect((await post('turn_images', JSON.stringify([image, '"'.repeat(10)]))).status).toBe(413);
   expect((await post('turn_images', `[${'"",'.repeat(200_000)}""]`)).status).toBe(413);
-  // A NUL would show the form again.
-  expect((await post('prompt', `\0${'"'.repeat(600_000)}`)).status).toBe(413);
+  // People usually see their form again if it contains NUL, but a form that is too long isn't shown.
+  expect((await (await post('prompt', `\0${'"'.repeat(600_000)}`)).text()).length).toBeLessThan(20_000);
   expect((await post('image', image)).status).toBe(200);
 });
 

@@ -37,11 +37,11 @@ test('readBody rejects if the caller has already disconnected', async () => {
   });
 });
 
-test('joins the chunks of a request body in order', async () => {
-  for (const count of [1_023, 1_024, 1_025, 5_000]) {
+test.each([16_384, maxBodyBytes])('joins the chunks of a request body of up to %d bytes in order', async (limit) => {
+  for (const count of [63, 64, 65, 1_023, 1_024, 1_025, 5_000]) {
     const chunks = Array.from({ length: count }, (_, index) => Buffer.from([index % 251]));
     const request = Object.assign(Readable.from(chunks), { headers: {} });
-    expect((await readBody(request as unknown as IncomingMessage, maxBodyBytes, null)).equals(Buffer.concat(chunks))).toBe(true);
+    expect((await readBody(request as unknown as IncomingMessage, limit, null)).equals(Buffer.concat(chunks))).toBe(true);
   }
 });
 
