@@ -7,7 +7,7 @@ import type { KeyBodies } from './body.ts';
 import type { BodyMemory } from './body-memory.ts';
 
 /** Counts the body of one request. */
-export interface RequestBody extends KeyBodies {
+interface RequestBody extends KeyBodies {
   /** Call this when the response is complete. */
   releaseAll(): void;
 }

@@ -2,7 +2,7 @@
 import type { Response } from 'express';
 import { GatewayError, gatewayError } from '../../core/errors.ts';
 import type { KeyBodies } from '../../http/body.ts';
-import { readForm } from '../../http/form-body.ts';
+import { type FormLimits, readForm } from '../../http/form-body.ts';
 import { type ChangeRecorder, recordChange } from '../../people/record-change.ts';
 import { createFieldErrors } from './field-errors.ts';
 import { describeError } from './field-labels.ts';
@@ -12,8 +12,8 @@ import { isCsrfToken } from './same-site.ts';
 import type { Visit, VisitedProject } from './visit.ts';
 
 const maxFormBytes = 256 * 1024;
-/** The limit on routes that don't need a session, because anybody on the network can send them a form. */
-const maxVisitorFormBytes = 16 * 1024;
+/** The limits on routes that don't need a session, because anybody on the network can send them a form. */
+const visitorFormLimits: FormLimits = { maxBytes: 16 * 1024, maxFields: 100 };
 
 interface Submission {
   readonly context: ConsoleContext;
@@ -30,8 +30,8 @@ export async function runSubmitted(
   recorder: ChangeRecorder,
   responder: Responder,
 ): Promise<void> {
-  const maxBytes = route.access === 'anyone' ? maxVisitorFormBytes : (route.maxBytes ?? maxFormBytes);
-  const form = await readForm(visit.request, { maxBytes }, body);
+  const limits = route.access === 'anyone' ? visitorFormLimits : { maxBytes: route.maxBytes ?? maxFormBytes };
+  const form = await readForm(visit.request, limits, body);
   if (!visit.secrets.some((secret) => isCsrfToken(form.get('csrf'), secret)))
     throw gatewayError('forbidden', { message: 'the form has expired: go back, reload the page and submit it again' });
   let result: ActionResult;
