@@ -9,6 +9,7 @@ import { withSecretFiles } from '../config/secret-files.ts';
 import { errorCode } from '../core/error-messages.ts';
 import { asObject, asString, isObject, type JsonObject } from '../core/json/narrow.ts';
 import { parseJson } from '../core/json/parse.ts';
+import { trimEnd } from '../core/trim.ts';
 import { findAddress } from './addresses.ts';
 import { CommandError } from './command.ts';
 
@@ -36,7 +37,7 @@ export async function connectService(variables: Environment, url: string | undef
     throw new CommandError(
       `no admin token found: set GATEWAY_ADMIN_TOKEN, or run this command on the machine with the service's ${tokenFile}`,
     );
-  const origin = baseUrl.replace(/\/+$/, '');
+  const origin = trimEnd(baseUrl, '/');
   const target = { origin, token };
   return {
     /** Returns the JSON of the response. If the service reports an error, throws a CommandError with its message. */

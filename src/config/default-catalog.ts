@@ -3,6 +3,8 @@
  * provider and tiers for each vendor whose key we find. The models come from the starter catalog. If there are no keys,
  * the demo vendor is used. The values have the same format as gateway.yaml, so we process them with the same code.
  */
+
+import { trimEnd } from '../core/trim.ts';
 import type { Environment } from './environment.ts';
 import type { FileValues } from './file-schema.ts';
 import { knownVendors } from './vendors/known-vendors.ts';
@@ -24,7 +26,7 @@ export function vendorDefaults(env: Environment): FileValues | null {
  * costs and ceilings.
  */
 export function demoDefaults(demoUrl: string): FileValues {
-  const url = demoUrl.replace(/\/+$/, '');
+  const url = trimEnd(demoUrl, '/');
   return {
     providers: {
       demo: {

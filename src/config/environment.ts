@@ -2,6 +2,8 @@
  * Parses and validates the gateway's environment variables, and reports all errors at once. Empty variables count as
  * absent.
  */
+
+import { trimEnd } from '../core/trim.ts';
 import type { Config, LogFormat, LogLevel, TemporalConfig, TemporalTls } from './config.ts';
 import { adminTokensMessage, adminTokensPattern } from './file-schema.ts';
 import { parseTracing } from './tracing-settings.ts';
@@ -154,7 +156,7 @@ function parseTemporal(
     tls: usesTls ? files : null,
     payloadKeys: parsePayloadKeys(getText('TEMPORAL_PAYLOAD_KEY'), errors),
     workerBuildId: getText('TEMPORAL_WORKER_BUILD_ID'),
-    uiUrl: uiUrl?.replace(/\/+$/, '') ?? null,
+    uiUrl: uiUrl === null || uiUrl === undefined ? null : trimEnd(uiUrl, '/'),
   };
 }
 

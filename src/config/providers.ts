@@ -2,6 +2,7 @@
 import type { Route } from '../core/call.ts';
 import type { ResponsesSupport } from '../core/candidate.ts';
 import { type MediaFormat, type RequestFormat, standardFormat, standardMedia } from '../core/request-format.ts';
+import { trimEnd } from '../core/trim.ts';
 import type { MemberConfig, ProviderConfig, ProviderDialect } from './config.ts';
 import { buildEgress, type FindProxy } from './egress.ts';
 import type { ProviderValues } from './file-schema.ts';
@@ -223,5 +224,5 @@ function parseBaseUrl({ base_url: own }: ProviderValues, vendor: VendorDescripti
   else if (url.search !== '' || url.hash !== '')
     addError(['base_url'], 'must end with the path, without ? and #; parameters such as api-version belong in query');
   else if (/[{}]|%7[bd]/i.test(text)) addError(['base_url'], 'contains a placeholder in braces that must be replaced with a value');
-  return text.replace(/\/+$/, '');
+  return trimEnd(text, '/');
 }

@@ -2,6 +2,8 @@
  * Parses OpenTelemetry's standard variables. They have no effect without an endpoint, so we don't validate them in this
  * case.
  */
+
+import { trimEnd } from '../core/trim.ts';
 import type { TracingConfig } from './config.ts';
 import type { VariableName } from './variables.ts';
 
@@ -68,7 +70,7 @@ function parseUrl(getText: GetText, errors: string[]): string | null {
     errors.push(`${name}: must be an address like http://localhost:4318`);
     return null;
   }
-  return name.endsWith('_TRACES_ENDPOINT') ? text : `${text.replace(/\/+$/, '')}/v1/traces`;
+  return name.endsWith('_TRACES_ENDPOINT') ? text : `${trimEnd(text, '/')}/v1/traces`;
 }
 
 function parseSampler(getText: GetText, errors: string[]): TracingConfig['sampler'] {

@@ -3,6 +3,7 @@
  * from decimal text rather than from floats, so that sums have no rounding errors.
  */
 import type { CallUnits, Price, TokenPrice, Tokens, UnitPrices, Units } from './pricing.ts';
+import { trimEnd } from './trim.ts';
 
 /** The amount by which the stored cost of a call changes. An unknown cost counts as 0. */
 export interface CostAdjustment {
@@ -121,7 +122,7 @@ export function shiftDecimal(text: string, places: number): string | null {
   const point = whole.length + Number(exponent) + places;
   const padded = point > 0 ? digits.padEnd(point, '0') : '0'.repeat(1 - point) + digits;
   const end = Math.max(point, 1);
-  const decimals = padded.slice(end).replace(/0+$/, '');
+  const decimals = trimEnd(padded.slice(end), '0');
   return `${padded.slice(0, end).replace(/^0+(?=\d)/, '')}${decimals === '' ? '' : `.${decimals}`}`;
 }
 

@@ -39,9 +39,16 @@ export function formatCookie({ name, value, maxAgeSeconds }: Cookie, secure: boo
   return `${name}=${encodeURIComponent(value)}; Path=/; HttpOnly; SameSite=${sameSite}${age}${secure ? '; Secure' : ''}`;
 }
 
-/** Returns the first value of each cookie, and skips values that aren't percent-encoded UTF-8. */
+/** Exceptions take much longer than decoding, and a header can have thousands of cookies. */
+const maxUndecodable = 10;
+
+/**
+ * Returns the first value of each cookie, and skips values that aren't percent-encoded UTF-8. After ten of those, we
+ * ignore the rest of the header.
+ */
 export function parseCookies(header: string | undefined): Readonly<Record<string, string>> {
   const cookies: Record<string, string> = Object.create(null);
+  let undecodable = 0;
   for (const part of header?.split(';') ?? []) {
     const equals = part.indexOf('=');
     const name = part.slice(0, equals).trim();
@@ -49,7 +56,9 @@ export function parseCookies(header: string | undefined): Readonly<Record<string
     try {
       cookies[name] = decodeURIComponent(part.slice(equals + 1).trim());
     } catch {
-      // Skip values that we can't decode. We never set such values, so it isn't one of our cookies.
+      // We never set such values, so it isn't one of our cookies.
+      undecodable += 1;
+      if (undecodable === maxUndecodable) break;
     }
   }
   return cookies;

@@ -5,6 +5,7 @@
 import { type Argon2Parameters, randomBytes, timingSafeEqual } from 'node:crypto';
 import { gatewayError } from '../core/errors.ts';
 import { defineJob } from '../core/low-priority-thread.ts';
+import { trimEnd } from '../core/trim.ts';
 import type { deriveHash } from './password-job.ts';
 import { createTaskCounter } from './task-counter.ts';
 
@@ -73,5 +74,5 @@ async function derive(password: string, parameters: Omit<Argon2Parameters, 'mess
 }
 
 function encode(bytes: Buffer): string {
-  return bytes.toString('base64').replace(/=+$/, '');
+  return trimEnd(bytes.toString('base64'), '=');
 }

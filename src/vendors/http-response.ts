@@ -68,13 +68,19 @@ const maxDetailLength = 2_000;
 
 /** Returns the vendor's message for operators, or the beginning of the body if there's no message. */
 function readDetail(bytes: Buffer, { message }: VendorErrorBody, secrets: readonly string[]): string | null {
-  const text = message ?? toPlainText(bytes.toString('utf8', 0, 4 * maxDetailLength));
+  const text = message?.slice(0, 4 * maxDetailLength) ?? toPlainText(bytes.toString('utf8', 0, 4 * maxDetailLength));
   return stripSecrets(text, secrets).slice(0, maxDetailLength).trim() || null;
 }
 
 /** Proxies in front of vendors often send HTML pages, so we strip the tags. */
 function toPlainText(text: string): string {
-  return /^\s*</.test(text) ? text.replaceAll(/<(?:style|script)\b.*?<\/(?:style|script)>|<[^>]*>/gs, ' ').replaceAll(/\s+/g, ' ') : text;
+  if (!/^\s*</.test(text)) return text;
+  const blocks = text.split(/<\/(?:style|script)>/);
+  const withoutCode = blocks.map((block, index) => (index === blocks.length - 1 ? block : block.replace(/<(?:style|script)\b.*/s, '')));
+  return withoutCode
+    .join(' ')
+    .replaceAll(/<[^<>]*>/g, ' ')
+    .replaceAll(/\s+/g, ' ');
 }
 
 const maxNameLength = 128;

@@ -7,6 +7,7 @@ import { gatewayError, VendorError } from '../core/errors.ts';
 import { asString } from '../core/json/narrow.ts';
 import { parseJson } from '../core/json/parse.ts';
 import { modelNameAt } from '../core/request-format.ts';
+import { trimEnd } from '../core/trim.ts';
 import { formatFields, pickFields } from '../dialects/media/image-speech.ts';
 import type { HttpResponse, VendorHttpClient } from './http-client.ts';
 import { getHeader } from './http-response.ts';
@@ -82,7 +83,7 @@ function voiceUrl(baseUrl: string, { voiceIn, path }: MediaProvider['speech'], v
   if (voice === '.' || voice === '..') throw gatewayError('no_route', { refusal: { reason: 'model_unknown' } });
   const encoded = encodeURIComponent(voice);
   if (path.includes('{voice}')) return new URL(baseUrl + path.replaceAll('{voice}', encoded));
-  if (voiceIn === 'path') return new URL(`${baseUrl}${path.replace(/\/+$/, '')}/${encoded}`);
+  if (voiceIn === 'path') return new URL(`${baseUrl}${trimEnd(path, '/')}/${encoded}`);
   return new URL(`${baseUrl}${path}${path.includes('?') ? '&' : '?'}model=${encoded}`);
 }
 

@@ -84,7 +84,13 @@ export function omitUsage({ bytes, usage = [] }: Pick<StreamChunk, 'bytes' | 'us
  * fill up the memory.
  */
 const maxBufferedBytes = 1024 * 1024;
-const noSpans: readonly Span[] = [];
+/**
+ * How many events that don't belong to the dialect a stream may contain after its start. Trying to parse one takes far
+ * longer than relaying it.
+ */
+const maxUnreadable = 100;
+/** Stripping secrets takes a millisecond per KiB in the worst case, so we don't relay longer error events. */
+const maxErrorLength = 65_536;
 
 /**
  * Relays the events of a response. Before the response starts, we don't return any chunk and buffer keep-alives, so
@@ -106,9 +112,10 @@ export function relayEvents(body: ResponseBody, reader: StreamReader, secrets: r
    * error event, if there is one. `isReadable` is false if the last event doesn't belong to the dialect.
    */
   let events: SseEvent[] = [];
-  let usage = noSpans;
+  let usage: Span[] = [];
   let error: SseEvent | null = null;
   let isReadable = true;
+  let unreadable = 0;
 
   const breakOff = (message: string, how: Partial<BrokenStream> = {}): void => {
     end = { kind: 'broken', message, errorForwarded: false, ...how };
@@ -118,18 +125,24 @@ export function relayEvents(body: ResponseBody, reader: StreamReader, secrets: r
   const readEvent = (event: SseEvent): void => {
     if (end) return;
     const kind = reader.read(event);
-    events.push(kind === 'error' ? { ...event, data: stripSecrets(event.data, secrets) } : event);
     isReadable = kind !== 'unreadable';
+    if (!isReadable) unreadable += 1;
+    if (kind === 'error' && event.data.length > maxErrorLength) {
+      error = { ...event, end: event.start };
+      breakOff('the vendor reported an error that is too long to relay');
+      return;
+    }
+    events.push(kind === 'error' ? { ...event, data: stripSecrets(event.data, secrets) } : event);
     if (kind === 'opening') hasStarted = true;
     else if (kind === 'delta') hasStarted = hasContent = true;
     else if (kind === 'usage') {
       hasStarted = hasContent = true;
-      usage = [...usage, { start: event.start, end: event.end }];
+      usage.push({ start: event.start, end: event.end });
     } else if (kind === 'end' && hasStarted) end = { kind: 'whole' };
     else if (kind === 'error') {
       error = event;
       breakOff(stripSecrets(reader.problem()?.message ?? 'the vendor reported an error', secrets), { errorForwarded: hasStarted });
-    } else if (!isReadable && !hasStarted) breakOff("the stream is not in the format of the provider's dialect");
+    } else if (unreadable > (hasStarted ? maxUnreadable : 0)) breakOff("the stream is not in the format of the provider's dialect");
   };
 
   /**
@@ -155,7 +168,7 @@ export function relayEvents(body: ResponseBody, reader: StreamReader, secrets: r
     if (!hasContent && !isLast) return { ...chunk, isOpening: true };
     if (usage.length === 0) return chunk;
     const spans = usage.map((span) => ({ start: span.start + offset, end: span.end + offset }));
-    usage = noSpans;
+    usage = [];
     return { ...chunk, usage: spans };
   };
 

@@ -5,6 +5,7 @@
  * backslashes, tabs and dot segments. Whether the host belongs to the vendor is up to vendor-hosts.ts.
  */
 import { createHash } from 'node:crypto';
+import { trimEnd } from '../core/trim.ts';
 import { parseVendorAddress, type VendorHosts } from './vendor-hosts.ts';
 
 /**
@@ -18,7 +19,7 @@ const maxNameLength = 1_024;
  * else.
  */
 export function parseOperationName(text: string, baseUrl: string): string | null {
-  const base = `${new URL(baseUrl).href.replace(/\/+$/, '')}/`;
+  const base = `${trimEnd(new URL(baseUrl).href, '/')}/`;
   const name = text.startsWith(base) ? text.slice(base.length) : text;
   return isOperationName(name) ? name : null;
 }

@@ -143,6 +143,22 @@ describe('relaying a complete stream', () => {
   });
 });
 
+test('breaks off a stream with more than a hundred events that are not JSON', async () => {
+  const { text, end } = await relay(chat, [streamOf(delta('x')), ...Array<string>(1_000).fill('data: what?\n\n')]);
+  expect(text.length).toBeLessThan(5_000);
+  expect(end).toEqual({ kind: 'broken', message: "the stream is not in the format of the provider's dialect", errorForwarded: false });
+});
+
+test("doesn't relay an error event that is too long to search for secrets", async () => {
+  const first = streamOf(delta('x'));
+  const long = streamOf({ error: { message: 'sk'.repeat(50_000) } });
+  const { text, end } = await relay(chat, [first + long]);
+  expect([text, end]).toEqual([
+    first,
+    { kind: 'broken', message: 'the vendor reported an error that is too long to relay', errorForwarded: false },
+  ]);
+});
+
 describe('faults before the first chunk of a stream', () => {
   const keepAlive = ': OPENROUTER PROCESSING\n\n';
 

@@ -1,6 +1,8 @@
 /**
  * The tokens and itemized cost of a call, at the prices that applied when it started.
  */
+
+import { trimEnd } from '../../core/trim.ts';
 import type { CallDetail } from '../../usage/analytics/call-detail.ts';
 import type { CostLine } from '../../usage/analytics/cost-lines.ts';
 import { card, definitions, formatCount, formatUsd, notice, section, table, usd } from '../frame/components.ts';
@@ -64,7 +66,7 @@ function formatPrice({ priceNanos, per }: CostLine): string {
  */
 function exactAmount({ whole, millionths }: CostLine['costNanos']): string {
   const digits = (whole * 1_000_000n + millionths).toString().padStart(16, '0');
-  const fraction = digits.slice(-15).replace(/0+$/, '').padEnd(2, '0');
+  const fraction = trimEnd(digits.slice(-15), '0').padEnd(2, '0');
   return `${digits.slice(0, -15)}.${fraction}`;
 }
 

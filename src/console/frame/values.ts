@@ -1,4 +1,5 @@
 import { toUsd } from '../../core/cost.ts';
+import { trimEnd } from '../../core/trim.ts';
 import { createOnce } from './create-once.ts';
 import { type Html, html } from './html.ts';
 
@@ -69,7 +70,7 @@ const dollarsOf = createOnce((decimals: number) => dollarFormat({ minimumFractio
 export function exactUsd(nanos: number | bigint): string {
   const amount = BigInt(nanos);
   const digits = (amount < 0n ? -amount : amount).toString().padStart(10, '0');
-  const fraction = digits.slice(-9).replace(/0+$/, '');
+  const fraction = trimEnd(digits.slice(-9), '0');
   return `${amount < 0n ? '-' : ''}${digits.slice(0, -9)}${fraction === '' ? '' : `.${fraction}`}`;
 }
 

@@ -2,7 +2,7 @@
  * Translates OpenAI's legacy completions to chat completions and back. The prompt becomes the user's message, and all
  * fields that exist in both formats are forwarded. If chat can't express something, the request is rejected.
  */
-import { asArray, asObject, asString, isObject, type JsonObject } from '../../core/json/narrow.ts';
+import { asArray, asObject, asString, isNestedDeeper, isObject, type JsonObject } from '../../core/json/narrow.ts';
 import { parseJson } from '../../core/json/parse.ts';
 import { createSseParser, formatEvent, type SseEvent } from '../../core/sse.ts';
 import { rejectBody, rejectDuplicateKeys, scanJson } from '../json/body-members.ts';
@@ -43,8 +43,9 @@ export function createCompletionStream(): { push(bytes: Buffer): string; end(): 
   const parser = createSseParser();
   const translate = ({ data }: SseEvent): string => {
     if (data === '[DONE]') return 'data: [DONE]\n\n';
-    const chunk = parseJson(data);
-    if (!isObject(chunk)) return '';
+    // Keep-alives have no data. Parsing them would throw an exception for each.
+    const chunk = data === '' ? null : parseJson(data);
+    if (!isObject(chunk) || isNestedDeeper(chunk)) return '';
     if (!Array.isArray(chunk.choices)) return formatEvent(null, chunk);
     const completion = toCompletion(chunk, 'delta');
     if (isObject(chunk.usage)) return formatEvent(null, completion);

@@ -186,7 +186,8 @@ function wasSaidExactly(number: string, { text, words }: Context): boolean {
  */
 const germanWords = /(?<!\p{L})(?:der|die|das|und|ist|nicht|mit|ein|eine|einen)(?!\p{L})/iu;
 /** Matches capitalized words that aren't at the beginning of a sentence. */
-const capitalized = /(?<=[\p{L}\p{M}\p{N}][^\p{L}\p{M}\p{N}.!?:;\n]+)(?=[\p{L}\p{M}\p{N}]{2})[\p{L}\p{M}\p{N}]*\p{Lu}[\p{L}\p{M}\p{N}]*/gu;
+const capitalized =
+  /(?<=[\p{L}\p{M}\p{N}][^\p{L}\p{M}\p{N}.!?:;\n]{1,20})(?=[\p{L}\p{M}\p{N}]{2})[\p{L}\p{M}\p{N}]*\p{Lu}[\p{L}\p{M}\p{N}]*/gu;
 
 /** Checks whether all proper names occur in the messages, possibly with different endings. */
 function areNamesGrounded({ text, names }: Pick<Claim, 'text' | 'names'>, context: Context): boolean {

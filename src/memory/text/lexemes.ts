@@ -4,6 +4,7 @@
  * `我喜欢茶` for a single token.
  */
 import { limitMarks } from '../../core/combining-marks.ts';
+import { trim } from '../../core/trim.ts';
 import { hasForms, toForms } from './word-forms.ts';
 
 /**
@@ -18,9 +19,7 @@ export function foldName(text: string): string {
 
 /** Returns a relation name in snake case, so `works at` becomes `works_at`. */
 export function foldRelation(text: string): string {
-  return foldName(text)
-    .replace(/[^\p{L}\p{N}]+/gu, '_')
-    .replace(/^_+|_+$/g, '');
+  return trim(foldName(text).replace(/[^\p{L}\p{N}]+/gu, '_'), '_');
 }
 
 /**

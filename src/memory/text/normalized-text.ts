@@ -1,15 +1,12 @@
 /** Normalizes texts so that memories can be compared (column `words_sha256`). */
 import { limitMarks } from '../../core/combining-marks.ts';
 import { sha256 } from '../../core/sha256.ts';
+import { trim } from '../../core/trim.ts';
 
 /** Folds case, compatibility forms and white space. Full stops at both ends are removed. */
 export function normalizeWords(text: string): string {
-  return limitMarks(text)
-    .normalize('NFKC')
-    .toLowerCase()
-    .normalize('NFKC')
-    .replace(/\s+/g, ' ')
-    .replace(/^[ .]+|[ .。]+$/g, '');
+  const folded = limitMarks(text).normalize('NFKC').toLowerCase().normalize('NFKC').replace(/\s+/g, ' ');
+  return trim(folded, ' .。');
 }
 
 /** Returns a function that checks whether any of `texts` contains at least three quarters of the given words. */

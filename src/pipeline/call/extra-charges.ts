@@ -58,9 +58,14 @@ export function requestedTools({ route, body, spans: { members } }: Call, price:
   return uses;
 }
 
-/** Strips the version from tool names, e.g. from `web_search_20250305` or `web_search_preview_2025_03_11`. */
+const maxToolTypeLength = 100;
+
+/**
+ * Strips the version from tool names, e.g. from `web_search_20250305` or `web_search_preview_2025_03_11`. No tool has a
+ * long name, and the regular expression would take quadratic time.
+ */
 function toToolName(type: string): string {
-  return type.replace(/(?:_\d+)+$/, '');
+  return type.length > maxToolTypeLength ? type : type.replace(/(?:_\d+)+$/, '');
 }
 
 /**

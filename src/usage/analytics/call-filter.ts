@@ -3,6 +3,7 @@ import { internalKeyId, memoryApplication, outcomes, routes } from '../../core/c
 import { gatewayError } from '../../core/errors.ts';
 import { minIdAt } from '../../core/ids.ts';
 import { hashSubjectHex } from '../../core/subject.ts';
+import { trim } from '../../core/trim.ts';
 import type { Period } from './range.ts';
 
 /** A filter with this value finds calls that have no value for the attribute. */
@@ -167,7 +168,7 @@ export function parseCallFilter(query: Pick<URLSearchParams, 'get'>): CallFilter
   const entries = filterNames.flatMap((name) => {
     // Trim spaces, tabs and line breaks, because header values are stored without them. Other white space can be part
     // of a value.
-    const value = query.get(name)?.replaceAll(/^[ \t\r\n]+|[ \t\r\n]+$/g, '') ?? '';
+    const value = trim(query.get(name) ?? '', ' \t\r\n');
     return value === '' ? [] : [[name, checkValue(name, value)] as const];
   });
   return Object.fromEntries(entries);

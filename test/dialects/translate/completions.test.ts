@@ -24,6 +24,12 @@ test('ends a completion stream with [DONE] like the vendor', () => {
   expect(createCompletionStream().push(Buffer.from('data: [DONE]\n\n'))).toBe('data: [DONE]\n\n');
 });
 
+test('leaves out keep-alives and chunks that are nested too deep', () => {
+  const deep = `{"choices":${'['.repeat(10_000)}${']'.repeat(10_000)}}`;
+  const stream = createCompletionStream();
+  expect(stream.push(Buffer.from(`\n\n: comment\n\nevent: ping\n\ndata: ${deep}\n\ndata:\n\n`)) + stream.end()).toBe('');
+});
+
 test('accepts best_of only if it equals n', () => {
   const chatOf = (members: object) =>
     JSON.parse(completionToChat(Buffer.from(JSON.stringify({ model: 'm', prompt: 'Hi', ...members }))).toString());
