@@ -139,10 +139,16 @@ export function readRequestText(body: Buffer): string | null {
   const known = readTexts.get(body);
   if (known !== undefined) return known;
   const bytes = body.length > minDataBytes ? omitData(body) : body;
-  if (bytes.length > maxRequestLength) return null;
+  if (bytes === null || bytes.length > maxRequestLength) return null;
   const text = collapseSpace(unescapeJson(unescapeJson(bytes.toString('utf8'))));
   readTexts.set(body, text);
   return text;
+}
+
+/** Like `readRequestText`, but for the texts of a media request. */
+export function joinRequestTexts(texts: readonly string[]): string | null {
+  const length = texts.reduce((sum, text) => sum + text.length, 0);
+  return length > maxRequestLength ? null : collapseSpace(texts.join(' '));
 }
 
 const minDataBytes = 4_096;
@@ -150,16 +156,20 @@ const quote = 0x22;
 
 /**
  * Removes long strings whose first 4 KiB are printable ASCII without a space, because that's data such as base64.
- * Searching for quotes is fast, because Node does it in native code.
+ * Searching for quotes is fast, because Node does it in native code. Returns null as soon as we know that the rest is
+ * too long.
  */
-function omitData(body: Buffer): Buffer {
+function omitData(body: Buffer): Buffer | null {
   const kept: Buffer[] = [];
+  let keptBytes = 0;
   let from = 0;
   for (let at = 0; at < body.length; ) {
+    if (keptBytes + at - from > maxRequestLength) return null;
     const found = body.indexOf(quote, at);
     const end = found === -1 ? body.length : found;
     if (end - at > minDataBytes && /^[!-~]*$/.test(body.toString('latin1', at, at + minDataBytes))) {
       kept.push(body.subarray(from, at));
+      keptBytes += at - from;
       from = end;
     }
     at = end + 1;
@@ -177,6 +187,6 @@ function unescapeJson(text: string): string {
   );
 }
 
-export function collapseSpace(text: string): string {
+function collapseSpace(text: string): string {
   return text.replaceAll(/ \s+|[^\S ]\s*/g, ' ').trim();
 }

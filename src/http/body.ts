@@ -129,13 +129,20 @@ function readArriving(request: IncomingMessage, limitBytes: number, memory: KeyB
   });
 }
 
-/** Returns null if the request has no body. Rejects with the same errors as `checkContentType` and `readBody`. */
-async function readOptionalBody(request: IncomingMessage, limitBytes: number, memory: KeyBodies | null): Promise<Buffer | null> {
+/**
+ * Returns null if the request has no body. Rejects with the same errors as `checkContentType` and `readBody`, but as
+ * plain text, so only use this on routes with plain-text errors (docs/api/reference.md#plain-text-errors).
+ */
+export async function readOptionalBody(request: IncomingMessage, limitBytes: number, memory: KeyBodies | null): Promise<Buffer | null> {
   const { 'transfer-encoding': encoding, 'content-length': length = '0' } = request.headers;
   if (encoding === undefined && Number(length) === 0) return null;
-  checkContentType(request);
-  const bytes = await readBody(request, limitBytes, memory);
-  return bytes.length === 0 ? null : bytes;
+  try {
+    checkContentType(request);
+    const bytes = await readBody(request, limitBytes, memory);
+    return bytes.length === 0 ? null : bytes;
+  } catch (error) {
+    throw toPlainTextError(error);
+  }
 }
 
 /**
@@ -164,22 +171,14 @@ export function toPlainTextError(error: unknown): unknown {
 }
 
 /**
- * Returns the parsed body, or undefined if there isn't one. Only use this on routes with plain-text errors
- * (docs/api/reference.md#plain-text-errors). JSON has to be UTF-8 (RFC 8259), so we reject other encodings as invalid
- * JSON.
+ * Returns undefined if there's no body. JSON has to be UTF-8 (RFC 8259), so we reject other encodings as invalid JSON.
  */
-export async function readOptionalJson(request: IncomingMessage, memory: KeyBodies): Promise<unknown> {
-  return (await readJsonText(request, maxBodyBytes, memory))?.value;
-}
-
 export async function readJsonText(
   request: IncomingMessage,
   limitBytes: number,
   memory: KeyBodies | null,
-): Promise<{ text: string; value: unknown } | undefined> {
-  const bytes = await readOptionalBody(request, limitBytes, memory).catch((error: unknown) => {
-    throw toPlainTextError(error);
-  });
+): Promise<{ readonly text: string; readonly value: unknown } | undefined> {
+  const bytes = await readOptionalBody(request, limitBytes, memory);
   if (bytes === null) return undefined;
   try {
     const text = utf8.decode(bytes);
@@ -187,8 +186,6 @@ export async function readJsonText(
   } catch {
     // Don't include the parser's message, because it quotes the body.
     throw new PlainTextError(400, 'the body is not valid JSON');
-  } finally {
-    memory?.release(bytes.length);
   }
 }
 

@@ -4,11 +4,9 @@
  * fails.
  */
 import { gatewayError, VendorError } from '../core/errors.ts';
-import { asString } from '../core/json/narrow.ts';
-import { parseJson } from '../core/json/parse.ts';
 import { modelNameAt } from '../core/request-format.ts';
 import { trimEnd } from '../core/trim.ts';
-import { formatFields, pickFields } from '../dialects/media/image-speech.ts';
+import { formatFields, parseSimpleText, pickFields } from '../dialects/media/image-speech.ts';
 import type { HttpResponse, VendorHttpClient } from './http-client.ts';
 import { getHeader } from './http-response.ts';
 import { type MediaProvider, type MediaRequest, type OnRequestId, sendMediaRequest } from './media.ts';
@@ -106,7 +104,7 @@ function audioType(response: HttpResponse, { provider: { speechMediaType, speech
   const type = getHeader(response, 'content-type') ?? '';
   if (/^(?:text\/|application\/(?:[\w.+-]*\+)?json\b)/i.test(type)) return null;
   if (speechMediaType !== null) return speechMediaType;
-  const format = (speechShape === 'openai' && asString(parseJson(fields.response_format ?? 'null'))) || 'mp3';
+  const format = (speechShape === 'openai' && parseSimpleText(fields.response_format)) || 'mp3';
   return formatTypes[format.toLowerCase()] ?? (/^audio\//i.test(type) ? type : 'audio/mpeg');
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { readRequestText, removeEchoes } from '../../src/guardrails/echoed-text.ts';
+import { joinRequestTexts, readRequestText, removeEchoes } from '../../src/guardrails/echoed-text.ts';
 
 const bodyOf = (content: string, more: object = {}): Buffer =>
   Buffer.from(JSON.stringify({ model: 'gpt-4o', temperature: 0.2, messages: [{ role: 'user', content }], ...more }));
@@ -66,4 +66,18 @@ describe("the vendor's own text", () => {
 test("doesn't search very long requests for text that a vendor error quotes", () => {
   expect(readRequestText(bodyOf('word '.repeat(60_000)))).toBeNull();
   expect(readRequestText(bodyOf('x'.repeat(4_000_000)))).not.toBeNull();
+});
+
+test('stops reading a request as soon as it is too long to compare', () => {
+  const strings = 1_000_000;
+  const body = Buffer.from(`[${'"a b",'.repeat(strings)}""]`);
+  let searches = 0;
+  body.indexOf = (...search) => {
+    searches += 1;
+    return Buffer.prototype.indexOf.apply(body, search);
+  };
+  expect(readRequestText(body)).toBeNull();
+  expect(searches).toBeLessThan(strings / 10);
+  expect(joinRequestTexts(['a'.repeat(300_000)])).toBeNull();
+  expect(joinRequestTexts(['a', 'b  c'])).toBe('a b c');
 });

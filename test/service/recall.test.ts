@@ -331,8 +331,12 @@ test('returns an empty result from a dry run of recall if nothing matches', asyn
   await remember(gateway);
   const silent = { messages: [{ role: 'system', content: userMessage }], dry_run: true };
   expect(await expectJson(send(gateway, 'POST', '/recall', silent), 200)).toMatchObject({ query: null, ...nothing });
-  const nested = `{"dry_run": true, "messages": [${'['.repeat(20_000)}${']'.repeat(20_000)}]}`;
-  for (const wrong of [{ text: 'x' }, { text: 'x', dry_run: false }, { dry_run: true }, { ...body, messages: [] }, nested])
+  const nested = `${'['.repeat(20_000)}${']'.repeat(20_000)}`;
+  for (const message of [nested, `{"role":"user","content":${nested}}`]) {
+    const deep = `{"dry_run": true, "messages": [${message}]}`;
+    expect(await expectJson(send(gateway, 'POST', '/recall', deep), 200)).toMatchObject({ query: null, ...nothing });
+  }
+  for (const wrong of [{ text: 'x' }, { text: 'x', dry_run: false }, { dry_run: true }, { ...body, messages: [] }])
     await expectPlain(send(gateway, 'POST', '/recall', wrong), 422);
   expect((await gateway.admin('PUT', `/provision/teams/${gateway.project}/memory`, { enabled: false })).status).toBe(200);
   await eventually(async () =>

@@ -59,14 +59,31 @@ export type SkipMember = (key: string, at: number) => number | null;
  * each member that we collect.
  */
 export function scanObject(bytes: Buffer, wantedKeys?: ReadonlySet<string>, skip?: SkipMember): BodySpans {
-  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) throw new JsonSyntaxError('unexpected byte-order mark', 0);
-  if (!isUtf8(bytes)) throw new JsonSyntaxError('invalid UTF-8');
-  const start = skipSpace(bytes, 0);
+  const start = startOfText(bytes);
   if (bytes[start] !== openBrace) throw new JsonSyntaxError('expected a JSON object', start);
   const spans = scanMembers(bytes, start, wantedKeys, skip);
-  const rest = skipSpace(bytes, spans.object.end);
-  if (rest !== bytes.length) throw new JsonSyntaxError('unexpected text after the JSON object', rest);
+  assertEnd(bytes, spans.object.end);
   return spans;
+}
+
+/** Like `scanObject`, but if the body is any other valid JSON value, returns the kind of the value. */
+export function scanJsonText(bytes: Buffer, wantedKeys: ReadonlySet<string>): BodySpans | Exclude<ValueKind, 'object'> {
+  const start = startOfText(bytes);
+  const kind = kindAt(bytes, start);
+  if (kind === 'object') return scanObject(bytes, wantedKeys);
+  assertEnd(bytes, skipValue(bytes, start));
+  return kind;
+}
+
+function startOfText(bytes: Buffer): number {
+  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) throw new JsonSyntaxError('unexpected byte-order mark', 0);
+  if (!isUtf8(bytes)) throw new JsonSyntaxError('invalid UTF-8');
+  return skipSpace(bytes, 0);
+}
+
+function assertEnd(bytes: Buffer, end: number): void {
+  const rest = skipSpace(bytes, end);
+  if (rest !== bytes.length) throw new JsonSyntaxError('unexpected text after the JSON object', rest);
 }
 
 /** Scans the object whose `{` is at `start`, and ignores everything after it. */

@@ -22,6 +22,10 @@ export const mediaBodyKeys: ReadonlySet<string> = new Set(['model', ...imageFiel
 export interface MediaRequestSummary {
   readonly model: string;
   readonly fields: MediaFields;
+  /** The texts of all fields, for content rules. */
+  readonly texts: readonly string[];
+  /** The length of the text to speak, see `countCharacters`. */
+  readonly characters: number;
 }
 
 /** Throws `missing_model`, `bad_model`, or `bad_json` for repeated keys. */
@@ -42,7 +46,7 @@ export function assertImageModel(model: string): void {
  * We always return images as base64. If the caller asked for another format, this returns the text of the
  * `x-gateway-warning` header, otherwise null.
  */
-export function warnOfImageFormat(format: unknown): string | null {
+export function warnOfImageFormat(format: string | null): string | null {
   return format === null || format === 'b64_json' ? null : 'response_format was ignored: images are returned as b64_json';
 }
 
@@ -63,7 +67,8 @@ function parseFields(body: Buffer, spans: BodySpans, names: readonly (keyof Medi
     const member = spans.members.get(name);
     return member && member.kind !== 'null' ? [[name, body.toString('utf8', member.value.start, member.value.end)]] : [];
   });
-  return { model, fields: Object.fromEntries(fields) };
+  const found: MediaFields = Object.fromEntries(fields);
+  return { model, fields: found, texts: getFieldTexts(found), characters: countCharacters(found) };
 }
 
 /**
@@ -90,6 +95,7 @@ export function formatFields(members: Readonly<Record<string, string | undefined
  * rejects the request.
  */
 export function getImageCount({ n = '1' }: MediaFields): number {
+  if (n.length > maxSimpleLength) return 1;
   // Form fields are text, and a vendor may read `010` as ten even though it isn't valid JSON.
   return parseLenientCount(String(parseJson(n) ?? n)) ?? 1;
 }
@@ -103,8 +109,18 @@ export function countCharacters({ input = '""' }: MediaFields): number {
   return text.length - pairs;
 }
 
-export function getFieldTexts(fields: MediaFields): string[] {
-  return Object.values(fields).flatMap((json) => toRuleText(json));
+function getFieldTexts(fields: MediaFields): string[] {
+  return joinExcess(Object.values(fields).flatMap((json) => toRuleText(json)));
+}
+
+const maxTexts = 1_000;
+
+/**
+ * Joins the last texts if there are too many. Real requests have a few fields of text, but a list of 32 MiB can have
+ * millions of entries, and copying that many texts from thread to thread would block the event loop.
+ */
+export function joinExcess(texts: readonly string[]): string[] {
+  return texts.length <= maxTexts ? [...texts] : [...texts.slice(0, maxTexts), texts.slice(maxTexts).join('\n')];
 }
 
 /**
@@ -119,12 +135,20 @@ export function toRuleText(json: string): string[] {
   return [...texts, ...longNumbers];
 }
 
+/** A number or a name isn't longer than this as JSON text, even if all its characters are escaped. */
+const maxSimpleLength = 400;
+
+/** Parses a short string, such as the name of a format. Returns null for anything else, which can be megabytes long. */
+export function parseSimpleText(json: string | undefined): string | null {
+  return json === undefined || json.length > maxSimpleLength ? null : asString(parseJson(json));
+}
+
 /**
  * Returns the width and height of a size as JSON text, or null for `auto`, which lets the vendor choose. Throws
  * `bad_json` if the size is invalid.
  */
 export function parseSize(size = '"1024x1024"'): { readonly width: string; readonly height: string } | null {
-  const match = /^(?:auto|([1-9]\d{0,4})x([1-9]\d{0,4}))$/.exec(asString(parseJson(size)) ?? '');
+  const match = /^(?:auto|([1-9]\d{0,4})x([1-9]\d{0,4}))$/.exec(parseSimpleText(size) ?? '');
   if (!match) throw gatewayError('bad_json', { message: 'size: must be <width>x<height>' });
   const [, width, height] = match;
   return width === undefined || height === undefined ? null : { width, height };

@@ -4,11 +4,11 @@
  * parameters that a model doesn't support. The JSON text of their values doesn't change.
  */
 import { gatewayError } from '../../core/errors.ts';
-import { asString, isObject } from '../../core/json/narrow.ts';
+import { asString, isObject, type JsonObject } from '../../core/json/narrow.ts';
 import { parseJson } from '../../core/json/parse.ts';
 import type { BodySpans } from '../../core/json/spans.ts';
 import { rejectDuplicateKeys } from '../json/body-members.ts';
-import { toRuleText } from './image-speech.ts';
+import { joinExcess, toRuleText } from './image-speech.ts';
 
 const parameterNames = {
   aspect_ratio: 'aspectRatio',
@@ -31,11 +31,8 @@ export interface VideoRequestSummary {
   readonly samples: number;
   /** The strings of all fields except the model, for content rules. We leave out the base64 of an image. */
   readonly texts: readonly string[];
-  /**
-   * Builds the vendor's body. Throws `bad_request` if the prompt, `n` or the image is invalid, so authorize the call
-   * first.
-   */
-  readonly writeBody: () => Buffer;
+  /** The vendor's body. If the prompt, `n` or the image is invalid, it's the message for `bad_request` instead. */
+  readonly body: Uint8Array | string;
 }
 
 /** Vendors generate videos of this length by default. */
@@ -60,24 +57,25 @@ export function parseVideoRequest(body: Buffer, spans: BodySpans): VideoRequestS
     // Leave out `n: 1`, because it's the default and some models don't know the parameter.
     return text === null || (name === 'n' && text === '1') ? [] : [`${JSON.stringify(vendorName)}:${text}`];
   });
-  const writeBody = (): Buffer => {
-    if (prompt.trim() === '') throw gatewayError('bad_request', { message: 'prompt: must be a non-empty string' });
+  const writeBody = (): Buffer | string => {
+    if (prompt.trim() === '') return 'prompt: must be a non-empty string';
     const samples = valueAt('n');
-    if (samples !== null && !(Number.isSafeInteger(samples) && Number(samples) > 0))
-      throw gatewayError('bad_request', { message: 'n: must be a whole number of at least 1' });
+    if (samples !== null && !(Number.isSafeInteger(samples) && Number(samples) > 0)) return 'n: must be a whole number of at least 1';
     const image = valueAt('image');
-    const instance = `{"prompt":${textAt('prompt')}${image === null ? '' : `,"image":${JSON.stringify(toVendorImage(image))}`}}`;
+    const vendorImage = image === null ? null : toVendorImage(image);
+    if (image !== null && vendorImage === null) return 'image: b64_json and mime_type are required';
+    const instance = `{"prompt":${textAt('prompt')}${image === null ? '' : `,"image":${JSON.stringify(vendorImage)}`}}`;
     return Buffer.from(`{"instances":[${instance}],"parameters":{${parameters.join(',')}}}`);
   };
   return {
     model: parseModel(valueAt('model')),
     durationMs: Math.round(1_000 * Math.min(maxSeconds, asPositiveNumber(valueAt('duration_seconds')) ?? defaultSeconds)),
     samples: Math.min(100, Math.max(1, Math.round(asPositiveNumber(valueAt('n')) ?? 1))),
-    texts: [
+    texts: joinExcess([
       ...['prompt', ...Object.keys(parameterNames)].flatMap((name) => toRuleText(textAt(name) ?? 'null')),
       ...toRuleText(textAt('image') ?? 'null').filter((text) => /[^A-Za-z0-9+/=_-]/.test(text)),
-    ],
-    writeBody,
+    ]),
+    body: writeBody(),
   };
 }
 
@@ -97,10 +95,10 @@ function parseModel(value: unknown): string | null {
 /** Model names in the catalog have the same length limit. */
 const maxModelLength = 300;
 
-function toVendorImage(image: unknown): unknown {
+/** Returns null if the image is invalid. */
+function toVendorImage(image: unknown): JsonObject | null {
   const { b64_json: base64, mime_type: mimeType } = isObject(image) ? image : {};
-  if (typeof base64 !== 'string' || base64 === '' || typeof mimeType !== 'string' || mimeType === '')
-    throw gatewayError('bad_request', { message: 'image: b64_json and mime_type are required' });
+  if (typeof base64 !== 'string' || base64 === '' || typeof mimeType !== 'string' || mimeType === '') return null;
   return { bytesBase64Encoded: base64, mimeType };
 }
 

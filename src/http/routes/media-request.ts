@@ -23,6 +23,8 @@ export interface MediaCallSource extends Authenticated {
 
 export interface MediaRequestContext extends MediaCallSource {
   readonly body: Buffer;
+  /** The size of the body. `body` may be empty after parsing, because a large one is moved to another thread. */
+  readonly bodyBytes: number;
 }
 
 export type MediaHandler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
@@ -36,13 +38,14 @@ export function createMediaHandler(
   return createHandler({ ...deps, route }, checkContentType, async (source, request, response) => {
     const bodies = deps.bodyMemory.of(source.caller.projectId, source.caller.quotaKeyId);
     const body = await readBody(request, maxBodyBytes, bodies);
+    const bodyBytes = body.length;
     try {
       // Load the project as late as possible, because the body may take minutes to arrive and the project may have
       // changed in the meantime.
       const project = await deps.findProject(source.caller.projectId);
-      await handle({ ...source, project, body }, response);
+      await handle({ ...source, project, body, bodyBytes }, response);
     } finally {
-      bodies.release(body.length);
+      bodies.release(bodyBytes);
     }
   });
 }

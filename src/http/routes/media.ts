@@ -4,23 +4,16 @@
  */
 import type { ServerResponse } from 'node:http';
 import type { MediaCall } from '../../core/call.ts';
-import { parseJson } from '../../core/json/parse.ts';
-import { scanJson } from '../../dialects/json/body-members.ts';
-import {
-  assertImageModel,
-  type MediaFields,
-  mediaBodyKeys,
-  parseImageRequest,
-  parseSpeechRequest,
-  warnOfImageFormat,
-} from '../../dialects/media/image-speech.ts';
+import { assertImageModel, type MediaRequestSummary, parseSimpleText, warnOfImageFormat } from '../../dialects/media/image-speech.ts';
 import { type UploadKind, uploadKinds } from '../../dialects/media/uploads.ts';
 import { type CallCancellation, startCancellation } from '../../pipeline/call/cancellation.ts';
 import type { GenerateImages } from '../../pipeline/media/images.ts';
 import type { SynthesizeSpeech } from '../../pipeline/media/speech.ts';
 import type { RelayUpload } from '../../pipeline/media/uploads.ts';
 import { noRoute, quoteName } from '../../routing/no-route.ts';
+import { createBodyParser } from '../body-parser.ts';
 import { detectAbandonedStream, onClientDisconnect, whenDisconnected } from '../half-close.ts';
+import { parseMediaBody } from '../media-bodies.ts';
 import { sendImages, sendMedia } from '../send-response.ts';
 import { readUpload } from '../upload.ts';
 import { createMediaHandler, createUploadHandler, type MediaHandler, type MediaRequestContext, toMediaCall } from './media-request.ts';
@@ -70,16 +63,17 @@ export function createMediaRoutes(deps: MediaRouteDeps): Readonly<Record<MediaRo
 
   return {
     images: createMediaHandler(deps, 'images', async (context, response) => {
-      const { call, fields } = parseCall(context, 'images');
+      const { call, parsed } = await parseCall(context, 'images');
       const { settings } = context.project;
-      const images = await generateImages(call, settings, fields, settings.rules.input ? whenDisconnected(response) : undefined);
-      setFormatWarning(response, parseJson(fields.response_format ?? 'null'));
+      const images = await generateImages(call, settings, parsed, settings.rules.input ? whenDisconnected(response) : undefined);
+      const { response_format: format } = parsed.fields;
+      setFormatWarning(response, format === undefined ? null : (parseSimpleText(format) ?? ''));
       sendImages(response, images);
     }),
     speech: createMediaHandler(deps, 'speech', async (context, response) => {
-      const { call, fields } = parseCall(context, 'speech');
+      const { call, parsed } = await parseCall(context, 'speech');
       const cancellation = startStream(response);
-      await sendMedia(response, await synthesizeSpeech(call, context.project.settings, { fields, cancellation }));
+      await sendMedia(response, await synthesizeSpeech(call, context.project.settings, { ...parsed, cancellation }));
     }),
     imageEdits: relay(uploadKinds.edits),
     transcriptions: relay(uploadKinds.transcriptions),
@@ -87,15 +81,19 @@ export function createMediaRoutes(deps: MediaRouteDeps): Readonly<Record<MediaRo
   };
 }
 
-function parseCall(received: MediaRequestContext, route: 'images' | 'speech'): { call: MediaCall; fields: MediaFields } {
-  const { body } = received;
-  const read = route === 'images' ? parseImageRequest : parseSpeechRequest;
-  const { model, fields } = read(body, scanJson(body, mediaBodyKeys));
-  assertModel(model);
-  return { call: toMediaCall(received, { route, requestedModel: model, bodyBytes: body.length }), fields };
+const parseBody = createBodyParser(new URL('../media-bodies.ts', import.meta.url).href, parseMediaBody);
+
+async function parseCall(
+  received: MediaRequestContext,
+  route: 'images' | 'speech',
+): Promise<{ readonly call: MediaCall; readonly parsed: MediaRequestSummary }> {
+  const { body, bodyBytes, caller } = received;
+  const parsed = await parseBody(caller.projectId, body, { route });
+  assertModel(parsed.model);
+  return { call: toMediaCall(received, { route, requestedModel: parsed.model, bodyBytes }), parsed };
 }
 
-function setFormatWarning(response: ServerResponse, format: unknown): void {
+function setFormatWarning(response: ServerResponse, format: string | null): void {
   const warning = warnOfImageFormat(format);
   if (warning !== null) response.setHeader('x-gateway-warning', warning);
 }

@@ -4,35 +4,25 @@
  * 422, and the other routes send `bad_request`.
  */
 import type { NextFunction, Request, Response } from 'express';
-import type { z } from 'zod';
 import type { Caller } from '../../core/call.ts';
-import { formatIssues } from '../../core/error-messages.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
-import { isObject } from '../../core/json/narrow.ts';
-import { parseOrBadRequest, parseWithIssues } from '../../core/parse-or-bad-request.ts';
 import { isSubject } from '../../core/subject.ts';
 import type { Episode } from '../../memory/conversations/episodes.ts';
 import type { ErasureSummary } from '../../memory/erasure/erasure-report.ts';
-import {
-  correctionBody,
-  itemBody,
-  type NewItem,
-  type RatingRequest,
-  ratingBody,
-  rememberBody,
-  wakeUpBody,
-} from '../../memory/items/item-schemas.ts';
+import type { NewItem, RatingRequest } from '../../memory/items/item-schemas.ts';
 import type { RememberReceipt } from '../../memory/learning/begin-batch.ts';
-import { type DryRunRequest, dryRunRequestSchema } from '../../memory/recall/dry-run.ts';
+import type { DryRunRequest } from '../../memory/recall/dry-run.ts';
 import type { RecallExplanation } from '../../memory/recall/recall.ts';
 import type { WakeUp } from '../../memory/recall/wake-up.ts';
 import type { Item } from '../../memory/records/item-record.ts';
-import { type Fact, type GraphQuery, graphQuerySchema } from '../../memory/search/graph.ts';
-import { type SearchRequest, type SearchResult, searchRequestSchema } from '../../memory/search/search.ts';
+import type { Fact, GraphQuery } from '../../memory/search/graph.ts';
+import type { SearchRequest, SearchResult } from '../../memory/search/search.ts';
 import { createCallerRoute, type FindCaller, parseKey } from '../authenticate.ts';
-import { readOptionalJson } from '../body.ts';
+import { maxBodyBytes, readOptionalBody } from '../body.ts';
 import type { BodyMemory } from '../body-memory.ts';
+import { createBodyParser } from '../body-parser.ts';
+import { type MemoryBody, type MemoryBodyName, parseMemoryBody } from '../memory-bodies.ts';
 import { PlainTextError } from '../plain-text-error.ts';
 import {
   toEpisodeJson,
@@ -65,22 +55,24 @@ export interface MemoryRouteDeps {
   readonly eraseSubject: (caller: Caller, subject: string) => Promise<ErasureSummary>;
 }
 
+const parseBody = createBodyParser(new URL('../memory-bodies.ts', import.meta.url).href, parseMemoryBody);
+
 export function createMemoryRoutes(deps: MemoryRouteDeps) {
   const { findCaller } = deps;
-  const readOptional = (request: Request, { projectId, quotaKeyId }: Caller): Promise<unknown> =>
-    readOptionalJson(request, deps.bodyMemory.of(projectId, quotaKeyId));
-  const readRequired = async (request: Request, caller: Caller): Promise<unknown> => {
-    const body = await readOptional(request, caller);
-    if (body === undefined) throw gatewayError('bad_request', { message: 'a body is required' });
-    return body;
-  };
-
-  /** A key that asks for a pinned memory gets `forbidden`, even if other members are invalid. */
-  const parseMemory = async <Schema extends z.ZodType>(schema: Schema, request: Request, caller: Caller): Promise<z.output<Schema>> => {
-    const body = await readRequired(request, caller);
-    if (isObject(body) && body.pinned === true)
-      throw gatewayError('forbidden', { message: 'virtual keys are not allowed to pin memories' });
-    return parseOrBadRequest(schema, body);
+  const receive = async <Name extends MemoryBodyName>(
+    name: Name,
+    request: Request,
+    { projectId, quotaKeyId }: Caller,
+  ): Promise<MemoryBody<Name>> => {
+    const memory = deps.bodyMemory.of(projectId, quotaKeyId);
+    const body = await readOptionalBody(request, maxBodyBytes, memory);
+    if (body === null) return parseMemoryBody(null, { name });
+    const bodyBytes = body.length;
+    try {
+      return await parseBody(projectId, body, { name });
+    } finally {
+      memory.release(bodyBytes);
+    }
   };
   const route = (respond: (caller: Caller, request: Request) => Promise<unknown>, status?: number) =>
     createCallerRoute(findCaller, respond, status);
@@ -93,37 +85,34 @@ export function createMemoryRoutes(deps: MemoryRouteDeps) {
     }),
     remember: route(async (caller, request) => {
       const id = parseId(request);
-      const { focus } = parseOrBadRequest(rememberBody, await readOptional(request, caller));
+      const { focus } = await receive('remember', request, caller);
       return toRememberJson(await deps.remember(caller, id, focus));
     }, 202),
-    writeItem: route(
-      async (caller, request) => toItemJson(await deps.writeItem(caller, await parseMemory(itemBody, request, caller))),
-      201,
-    ),
+    writeItem: route(async (caller, request) => toItemJson(await deps.writeItem(caller, await receive('item', request, caller))), 201),
     correctItem: route(async (caller, request) => {
       const id = parseId(request);
-      const { text } = await parseMemory(correctionBody, request, caller);
+      const { text } = await receive('correction', request, caller);
       return toItemJson(await deps.correctItem(caller, id, text));
     }),
     removeItem: route(async (caller, request) => toRemovalJson(await deps.removeItem(caller, parseId(request)))),
     rateItem: route(async (caller, request) => {
       const id = parseId(request);
-      return toItemJson(await deps.rateItem(caller, id, parseOrBadRequest(ratingBody, await readRequired(request, caller))));
+      return toItemJson(await deps.rateItem(caller, id, await receive('rating', request, caller)));
     }),
     search: route(async (caller, request) => {
-      const body = parseOrMismatch(searchRequestSchema, await readRequired(request, caller));
+      const body = await receive('search', request, caller);
       return toSearchJson(await deps.search(caller, body));
     }),
     explainRecall: route(async (caller, request) => {
-      const body = parseOrMismatch(dryRunRequestSchema, await readRequired(request, caller));
+      const body = await receive('recall', request, caller);
       return toRecallJson(await deps.explainRecall(caller, body));
     }),
     wakeUp: route(async (caller, request) => {
-      const { subject } = parseOrBadRequest(wakeUpBody, await readOptional(request, caller));
+      const { subject } = await receive('wakeUp', request, caller);
       return toWakeUpJson(await deps.wakeUp(caller, subject));
     }),
     findFacts: route(async (caller, request) => {
-      const body = parseOrMismatch(graphQuerySchema, await readOptional(request, caller));
+      const body = await receive('graph', request, caller);
       return toFactsJson(await deps.findFacts(caller, body));
     }),
     /**
@@ -166,11 +155,4 @@ function parseId(request: Request): string {
   const { id } = request.params;
   if (typeof id !== 'string' || !isUuid(id)) throw new PlainTextError(400, 'the id must be a UUID');
   return id.toLowerCase();
-}
-
-/** Throws a plain-text 422 that lists all mistakes in the body. */
-function parseOrMismatch<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
-  const parsed = parseWithIssues(schema, body);
-  if (parsed.success) return parsed.data;
-  throw new PlainTextError(422, `the body does not match the schema: ${formatIssues(parsed.issues)}`);
 }

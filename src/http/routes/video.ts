@@ -1,10 +1,10 @@
 import { gatewayError } from '../../core/errors.ts';
-import { parseStringMember, scanJson } from '../../dialects/json/body-members.ts';
-import { parseVideoRequest, videoBodyKeys } from '../../dialects/media/video.ts';
 import type { StartVideo } from '../../pipeline/video/start-video.ts';
 import type { OperationStatus, VideoQueries, VideoRequester } from '../../pipeline/video/video-queries.ts';
+import { createBodyParser } from '../body-parser.ts';
 import { sendJson } from '../error-handler.ts';
 import { detectAbandonedStream, onClientDisconnect, whenDisconnected } from '../half-close.ts';
+import { parseVideoBody, parseVideoName } from '../media-bodies.ts';
 import { sendFile, sendVideoStart } from '../send-response.ts';
 import { createMediaHandler, type MediaHandler, type MediaRequestContext, toMediaCall } from './media-request.ts';
 import type { CallRouteDeps } from './text.ts';
@@ -21,12 +21,12 @@ export function createVideoRoutes(deps: VideoRouteDeps): VideoRoutes {
 
   return {
     generations: createMediaHandler(deps, 'video', async (context, response) => {
-      const { body, project } = context;
-      const videoRequest = parseVideoRequest(body, scanJson(body, videoBodyKeys));
+      const { body, bodyBytes, caller, project } = context;
+      const videoRequest = await parseRequest(caller.projectId, body, {});
       sendVideoStart(
         response,
         await startVideo(
-          toMediaCall(context, { route: 'video', requestedModel: videoRequest.model ?? '', bodyBytes: context.body.length }),
+          toMediaCall(context, { route: 'video', requestedModel: videoRequest.model ?? '', bodyBytes }),
           project.settings,
           videoRequest,
           project.settings.rules.input ? whenDisconnected(response) : undefined,
@@ -35,13 +35,13 @@ export function createVideoRoutes(deps: VideoRouteDeps): VideoRoutes {
     }),
 
     operations: createMediaHandler(deps, 'video', async (context, response) => {
-      const name = parseName(context.body, 'operation');
+      const name = await nameIn(context, 'operation');
       if (name === null) throw gatewayError('missing_operation');
       sendJson(response, 200, toOperationJson(await videoQueries.getOperation(requesterOf(context), name)));
     }),
 
     download: createMediaHandler(deps, 'video', async (context, response) => {
-      const uri = parseName(context.body, 'uri');
+      const uri = await nameIn(context, 'uri');
       if (uri === null) throw gatewayError('missing_uri');
       const abort = new AbortController();
       onClientDisconnect(response, () => abort.abort());
@@ -51,22 +51,17 @@ export function createVideoRoutes(deps: VideoRouteDeps): VideoRoutes {
   };
 }
 
-function requesterOf({ caller, project }: MediaRequestContext): VideoRequester {
-  return { projectId: caller.projectId, providers: project.settings.providers };
+const module = new URL('../media-bodies.ts', import.meta.url).href;
+const parseRequest = createBodyParser(module, parseVideoBody);
+const parseName = createBodyParser(module, parseVideoName);
+
+async function nameIn({ body, caller }: MediaRequestContext, key: 'operation' | 'uri'): Promise<string | null> {
+  const { name } = await parseName(caller.projectId, body, { key });
+  return name;
 }
 
-/**
- * Parses the only field that video routes need from a body. Returns null if it's missing or empty. Throws
- * `forbidden_target` if it isn't a string, and `bad_json` if it's repeated.
- */
-function parseName(body: Buffer, key: 'operation' | 'uri'): string | null {
-  const { members, repeated } = scanJson(body, new Set([key]));
-  if (repeated.has(key)) throw gatewayError('bad_json', { message: `${key}: duplicate key` });
-  const member = members.get(key);
-  if (member === undefined || member.kind === 'null') return null;
-  const text = parseStringMember(body, member);
-  if (text === null) throw gatewayError('forbidden_target');
-  return text === '' ? null : text;
+function requesterOf({ caller, project }: MediaRequestContext): VideoRequester {
+  return { projectId: caller.projectId, providers: project.settings.providers };
 }
 
 function toOperationJson({ operation, uris }: OperationStatus): unknown {

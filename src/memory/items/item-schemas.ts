@@ -55,6 +55,18 @@ export function withDefault<Schema extends z.ZodType>(schema: Schema, fallback: 
   return schema.nullish().transform((value) => value ?? fallback);
 }
 
+/**
+ * A list of at most `max` entries. If a list is longer, we don't look at its entries, because a body of 32 MiB could
+ * have millions of wrong ones, and we'd list all of them in the error message.
+ */
+export function shortList<Schema extends z.ZodType>(entry: Schema, max: number) {
+  return z.preprocess((value, context) => {
+    if (Array.isArray(value) && value.length > max)
+      context.addIssue({ code: 'too_big', origin: 'array', maximum: max, input: value.length });
+    return value;
+  }, z.array(entry).max(max));
+}
+
 export const optionalSubject = optional(
   z
     .string()
@@ -83,6 +95,8 @@ export type Rating = z.output<typeof rating>;
 const maxRated = 100;
 const id = z.uuid('must be a UUID').transform((value) => value.toLowerCase());
 
+export const ratedMemory = z.object({ id, rating });
+
 /**
  * If `call_id` is set, the rating is about a memory that recall inserted into this call, and `memories` can rate other
  * memories of the same call.
@@ -91,7 +105,7 @@ export const ratingBody = z
   .object({
     rating,
     call_id: optional(id),
-    memories: withDefault(z.array(z.object({ id, rating })).max(maxRated), []),
+    memories: withDefault(shortList(ratedMemory, maxRated), []),
   })
   .refine(({ call_id: callId, memories }) => callId !== null || memories.length === 0, {
     path: ['call_id'],

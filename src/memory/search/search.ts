@@ -8,7 +8,7 @@ import { withTimeout } from '../../core/time-limit.ts';
 import type { Database } from '../../db/database.ts';
 import { databaseOf } from '../../db/query-slots.ts';
 import type { ConversationSummary } from '../conversations/list-conversations.ts';
-import { hasAtMost, optionalSubject, storableText, withDefault } from '../items/item-schemas.ts';
+import { hasAtMost, optionalSubject, shortList, storableText, withDefault } from '../items/item-schemas.ts';
 import { type Item, itemKinds } from '../records/item-record.ts';
 import { tokenizeForQuery } from '../text/lexemes.ts';
 import { cutSnippet } from '../text/snippet.ts';
@@ -26,8 +26,8 @@ export const searchRequestSchema = z.object({
     .meta({ minLength: 1, maxLength: maxQueryLength, pattern: String.raw`[^\s\0]` }),
   subject: optionalSubject,
   limit: withDefault(z.int().min(1).max(50), 10).describe('by default 10'),
-  kinds: withDefault(z.array(z.enum(itemKinds)).max(20), []).describe('kinds of memories to search, by default all'),
-  include: withDefault(z.array(z.enum(['memories', 'episodes'])).max(20), []).describe('what to search, by default both'),
+  kinds: withDefault(shortList(z.enum(itemKinds), 20), []).describe('kinds of memories to search, by default all'),
+  include: withDefault(shortList(z.enum(['memories', 'episodes']), 20), []).describe('what to search, by default both'),
   min_score: withDefault(z.number().min(0).max(1), 0),
 });
 

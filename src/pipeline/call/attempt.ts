@@ -22,7 +22,7 @@ import { refersToState } from './affinity.ts';
 import { recordFailure, requestReader } from './attempt-error.ts';
 import type { CallCancellation } from './cancellation.ts';
 import { computeCharge } from './charge.ts';
-import { adapterFor } from './dialect-adapter.ts';
+import { adapterFor, translateIfLarge } from './dialect-adapter.ts';
 import { estimateRequest, isCutOff } from './estimate.ts';
 import { createIdempotencyKeyFilter, forwardedHeadersFor, withDroppedFlags } from './forwarded-headers.ts';
 import { createResponsesRoutes, type ResponsesForm } from './responses-routes.ts';
@@ -126,13 +126,15 @@ export function createAttemptChain({ httpClient, findProvider, breakers, pools, 
       const provider = findProvider(connectionKey(candidate));
       if (!provider) throw new VendorError('connect', 'the provider is no longer configured');
       const mayOmitTools = !hasLaterNative(request.candidates, candidate);
+      const translating = translateIfLarge(call, candidate, provider);
+      const translated = translating && (await translating);
       const {
         codec,
         model,
         body,
         changes: bodyChanges,
         toCallerResponse,
-      } = adapterFor(call, candidate, provider, responsesForm, mayOmitTools);
+      } = adapterFor(call, candidate, provider, responsesForm, mayOmitTools, translated);
       const { headers, droppedFlags } = forwardedHeadersFor(codec.route, call, provider.requests);
       const changes = droppedFlags === null ? bodyChanges : withDroppedFlags(bodyChanges, droppedFlags);
       isSent = true;

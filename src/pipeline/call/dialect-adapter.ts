@@ -8,22 +8,23 @@ import { VendorError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { setMember, splice, spliceParts } from '../../core/json/spans.ts';
 import { modelNameAt, type RequestFormat } from '../../core/request-format.ts';
+import { isSlowToParse } from '../../core/slow-json.ts';
 import type { RouteCodec } from '../../dialects/contract/route-codec.ts';
-import { rejectUntranslatable, UntranslatableError } from '../../dialects/contract/untranslatable.ts';
-import { asLosslessObject } from '../../dialects/json/lossless-json.ts';
-import { parseLossless } from '../../dialects/json/parse-lossless.ts';
+import { UntranslatableError } from '../../dialects/contract/untranslatable.ts';
 import { routeCodecs } from '../../dialects/routes/route-codecs.ts';
-import { requestToMessages, responseToMessages } from '../../dialects/translate/chat-to-messages.ts';
+import { responseToMessages } from '../../dialects/translate/chat-to-messages.ts';
 import { createStreamToMessages } from '../../dialects/translate/chat-to-messages-stream.ts';
 import { toCallerTurn } from '../../dialects/translate/json-answer-tool.ts';
-import { requestToChat, responseToChat } from '../../dialects/translate/messages-to-chat.ts';
+import { responseToChat } from '../../dialects/translate/messages-to-chat.ts';
 import { createStreamToChat } from '../../dialects/translate/messages-to-chat-stream.ts';
-import { createChanges, type RequestChanges } from '../../dialects/translate/request-changes.ts';
+import type { RequestChanges } from '../../dialects/translate/request-changes.ts';
 import type { StreamTranslator } from '../../dialects/translate/stream.ts';
 import type { VendorResponse } from '../../vendors/text.ts';
 import type { Provider } from '../../vendors/vendor.ts';
 import { responsesAdapterFor } from './responses-adapter.ts';
 import type { ResponsesForm } from './responses-routes.ts';
+import { translateInThread } from './translate-in-thread.ts';
+import { type TranslatedRequest, type TranslationTarget, translateRequest } from './translate-request.ts';
 import { translateJson, translateStream, withBody, withTurn } from './translate-response.ts';
 
 /** Builds the request for a candidate and converts the response. */
@@ -59,6 +60,8 @@ export function adapterFor(
   { requests }: Pick<Provider, 'requests'>,
   responsesForm: ResponsesForm = 'native',
   mayOmitTools = true,
+  /** The body as translated by `translateInThread`, or the error if that isn't possible. */
+  translated?: TranslatedRequest | UntranslatableError,
 ): DialectAdapter {
   const { route } = call;
   const model = modelNameAt(requests, planned.model);
@@ -95,10 +98,11 @@ export function adapterFor(
     };
   }
   const identity = { id: call.id, model: planned.model, createdSeconds: Math.floor(call.startedAt / 1000) };
-  const body = refuseUntranslatable(() => parseBody(call));
-  const changes = createChanges();
-  const thinking = asLosslessObject(body.thinking).type;
-  const options = { hidesThinking: thinking !== 'enabled' && thinking !== 'adaptive' };
+  const { body, changes, hidesThinking } = refuseUntranslatable(() => {
+    if (translated instanceof UntranslatableError) throw translated;
+    return translated ?? translateRequest(call.body, toTranslationTarget(call, candidate, requests, maxTokens));
+  });
+  const options = { hidesThinking };
   const toCaller = (response: JsonObject): JsonObject | null =>
     route === 'chat' ? responseToChat(response, identity) : responseToMessages(response, identity, options);
   const createTranslator = (): StreamTranslator =>
@@ -106,7 +110,7 @@ export function adapterFor(
   return {
     codec: routeCodecs[candidate.dialect],
     model,
-    body: refuseUntranslatable(() => translateRequest(body, call, { candidate, requests, maxTokens, changes })),
+    body,
     changes,
     toCallerResponse(response) {
       if (response.kind === 'stream')
@@ -116,16 +120,32 @@ export function adapterFor(
   };
 }
 
-function sameResponse(response: VendorResponse): VendorResponse {
-  return response;
+/**
+ * Translates the body for `adapterFor` in the low-priority thread if the event loop would need too long for it.
+ * Otherwise returns undefined.
+ */
+export function translateIfLarge(
+  call: Call,
+  planned: Candidate,
+  { requests }: Pick<Provider, 'requests'>,
+): Promise<TranslatedRequest | UntranslatableError> | undefined {
+  if (!isDialect(call.route) || planned.dialect === call.route || !isSlowToParse(call.body)) return undefined;
+  const candidate = { ...planned, model: modelNameAt(requests, planned.model) };
+  const maxTokens = addedLimitFor(call, candidate) ?? candidate.maxOutputTokens ?? defaultMaxTokens;
+  return translateInThread(call.caller.projectId, call.body, toTranslationTarget(call, candidate, requests, maxTokens));
 }
 
-/** The JSON has already been validated, so parsing only fails if it's too deep or too large. */
-function parseBody({ body }: Call): JsonObject {
-  return asLosslessObject(
-    parseLossless(body.toString('utf8')) ??
-      rejectUntranslatable('the body is nested too deeply, or has too many values, to be translated to the other dialect'),
-  );
+function toTranslationTarget(
+  { stream }: Call,
+  { dialect, model, traits }: Candidate,
+  { takesReasoning, maxTokensField }: RequestFormat,
+  maxTokens: number,
+): TranslationTarget {
+  return { dialect, model, ...(traits && { traits }), takesReasoning, maxTokensField, maxTokens, stream };
+}
+
+function sameResponse(response: VendorResponse): VendorResponse {
+  return response;
 }
 
 /**
@@ -135,27 +155,6 @@ function parseBody({ body }: Call): JsonObject {
 function addedLimitFor({ addsOutputLimit, maxOutputTokens }: Call, candidate: Candidate): number | null {
   if (!addsOutputLimit || maxOutputTokens === null) return null;
   return Math.min(maxOutputTokens, candidate.maxOutputTokens ?? maxOutputTokens);
-}
-
-interface TranslationTarget {
-  readonly candidate: Candidate;
-  readonly requests: RequestFormat;
-  /**
-   * The output limit that we send to a messages vendor if the caller didn't set one. Callers of the messages route
-   * always have to set one.
-   */
-  readonly maxTokens: number;
-  readonly changes: RequestChanges;
-}
-
-function translateRequest(body: JsonObject, { stream }: Call, { candidate, requests, maxTokens, changes }: TranslationTarget): Buffer {
-  const { model, traits, dialect } = candidate;
-  const { takesReasoning, maxTokensField } = requests;
-  const translated =
-    dialect === 'messages'
-      ? requestToMessages(body, { ...traits, model, stream, maxTokens }, changes)
-      : requestToChat(body, { takesReasoning, ...traits, model, stream, maxTokensField }, changes);
-  return Buffer.from(JSON.stringify(translated));
 }
 
 /** Turns an UntranslatableError into a VendorError that looks as if the vendor had responded with 400. */

@@ -11,7 +11,7 @@ import type { Clock } from '../../core/time.ts';
 import type { Breakers } from '../../failover/breaker.ts';
 import { classifyFailure } from '../../failover/classify-failure.ts';
 import { reportAttempt } from '../../failover/report-attempt.ts';
-import { collapseSpace } from '../../guardrails/echoed-text.ts';
+import { joinRequestTexts } from '../../guardrails/echoed-text.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { PoolState } from '../../routing/pools.ts';
 import type { OnRequestId } from '../../vendors/media.ts';
@@ -259,7 +259,7 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, j
   }
 
   function describeFailure({ call, texts }: MediaCallRequest, cause: unknown): (attempt: Attempt) => Attempt {
-    return (attempt) => recordFailure(logger, call, attempt, cause, () => collapseSpace(texts.join(' ')));
+    return (attempt) => recordFailure(logger, call, attempt, cause, () => joinRequestTexts(texts));
   }
 
   function report({ call, candidate }: MediaCallRequest, error: VendorError | null): void {

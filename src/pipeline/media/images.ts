@@ -5,7 +5,7 @@ import { gatewayError } from '../../core/errors.ts';
 import { noTokens } from '../../core/pricing.ts';
 import type { Clock } from '../../core/time.ts';
 import { estimateTokens } from '../../dialects/contract/token-usage.ts';
-import { getFieldTexts, type MediaFields } from '../../dialects/media/image-speech.ts';
+import type { MediaRequestSummary } from '../../dialects/media/image-speech.ts';
 import type { VendorHttpClient } from '../../vendors/http-client.ts';
 import { prepareImages } from '../../vendors/images.ts';
 import type { MediaProvider } from '../../vendors/media.ts';
@@ -35,7 +35,7 @@ export interface MediaRouteDeps {
 export type GenerateImages = (
   call: MediaCall,
   project: ProjectContext,
-  fields: MediaFields,
+  request: Pick<MediaRequestSummary, 'fields' | 'texts'>,
   unsentSignal: AbortSignal | undefined,
 ) => Promise<ImageResult>;
 
@@ -46,6 +46,8 @@ export type GenerateImages = (
 export const tokensPerImage = 1_056;
 /** OpenAI's token count for a 1024x1536 image in high quality. */
 const maxTokensPerImage = 6_240;
+/** Sizes are shorter than this, even if all their characters are escaped in JSON. */
+const maxSizeLength = 100;
 const pixelsPerImage = 1_024 * 1_536;
 
 /**
@@ -53,13 +55,13 @@ const pixelsPerImage = 1_024 * 1_536;
  * because the image can't be larger than that.
  */
 export function maxImageTokens({ imageTokens }: MediaCandidate, size: string | undefined): number {
-  const [, width = '0', height = '0'] = /(\d{1,5})x(\d{1,5})/.exec(size ?? '') ?? [];
+  const [, width = '0', height = '0'] = /(\d{1,5})x(\d{1,5})/.exec(size?.slice(0, maxSizeLength) ?? '') ?? [];
   const scale = Math.max(1, (Number(width) * Number(height)) / pixelsPerImage);
   return Math.ceil((imageTokens ?? maxTokensPerImage) * scale);
 }
 
 export function createGenerateImages({ planMedia, findProvider, mediaCalls, httpClient, clock }: MediaRouteDeps): GenerateImages {
-  return async function generateImages(call, project, fields, unsentSignal) {
+  return async function generateImages(call, project, { fields, texts }, unsentSignal) {
     const candidate = planMedia(call, project, await mediaCalls.requiresPrice(call, project));
     const provider = requireProvider(candidate, findProvider);
     const { count: images, send } = prepareImages({
@@ -69,7 +71,6 @@ export function createGenerateImages({ planMedia, findProvider, mediaCalls, http
       takes: candidate.takes,
       now: () => clock.now(),
     });
-    const texts = getFieldTexts(fields);
     const estimatedTokens = { ...noTokens, input: estimateTokens(fields.prompt?.length ?? 0), output: images * tokensPerImage };
     const json = await mediaCalls.execute(
       {

@@ -2,7 +2,7 @@
 import type { MediaCall } from '../../core/call.ts';
 import { noTokens } from '../../core/pricing.ts';
 import { estimateTokens } from '../../dialects/contract/token-usage.ts';
-import { countCharacters, getFieldTexts, type MediaFields } from '../../dialects/media/image-speech.ts';
+import type { MediaRequestSummary } from '../../dialects/media/image-speech.ts';
 import { charactersPerSecond } from '../../dialects/media/upload-usage.ts';
 import { prepareSpeech } from '../../vendors/speech.ts';
 import type { CallCancellation } from '../call/cancellation.ts';
@@ -13,7 +13,7 @@ import { type MediaRouteDeps, requireProvider } from './images.ts';
 export type SynthesizeSpeech = (
   call: MediaCall,
   project: ProjectContext,
-  request: { readonly fields: MediaFields; readonly cancellation: CallCancellation },
+  request: Omit<MediaRequestSummary, 'model'> & { readonly cancellation: CallCancellation },
 ) => Promise<MediaStream>;
 
 /** OpenAI's audio tokens per second, i.e. the list price for a minute (0.015 USD) divided by the price of a token. */
@@ -22,16 +22,14 @@ const tokensPerSecond = 1_250 / 60;
 const maxSlowdown = 4;
 
 export function createSynthesizeSpeech({ planMedia, findProvider, mediaCalls, httpClient, clock }: MediaRouteDeps): SynthesizeSpeech {
-  return async function synthesizeSpeech(call, project, { fields, cancellation }) {
+  return async function synthesizeSpeech(call, project, { fields, texts, characters, cancellation }) {
     const candidate = planMedia(call, project, await mediaCalls.requiresPrice(call, project));
     const provider = requireProvider(candidate, findProvider);
     const send = prepareSpeech({ provider, model: candidate.model, fields, takes: candidate.takes, now: () => clock.now() });
-    const characters = countCharacters(fields);
     // Vendors report neither tokens nor seconds for generated speech, so we estimate the seconds from the text.
     const seconds = characters / charactersPerSecond;
     const isCounted = candidate.unitPrices.perMillionCharactersNanos !== null;
     const units = isCounted ? { characters } : { characters, seconds };
-    const texts = getFieldTexts(fields);
     const estimatedTokens = { ...noTokens, input: estimateTokens(characters), output: Math.ceil(seconds * tokensPerSecond) };
     return mediaCalls.stream(
       {

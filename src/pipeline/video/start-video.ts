@@ -46,7 +46,9 @@ export function createStartVideo({ planMedia, findProvider, mediaCalls, vendor, 
     const provider = findProvider(connectionKey(candidate));
     // Gemini is the only supported dialect for video.
     if (provider?.dialect !== 'gemini') throw gatewayError('bad_shape');
-    const body = request.writeBody();
+    if (typeof request.body === 'string') throw gatewayError('bad_request', { message: request.body });
+    const { buffer, byteOffset, byteLength } = request.body;
+    const body = Buffer.from(buffer, byteOffset, byteLength);
     await videos.assertWritable();
     const units = { seconds: (request.durationMs * request.samples) / 1_000 };
     const named = { ...call, requestedModel: request.model ?? candidate.id };
