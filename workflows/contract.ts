@@ -92,6 +92,11 @@ export interface EmbedProgress extends Progress {
   readonly reason?: 'no_route' | 'superseded';
 }
 
+/** The failure type of an attempt that the worker has turned away, because its project already has its share of slots. */
+export const turnedAway = 'turned_away';
+/** If an activity's retry policy lists this type, the workflow retries its failures, and Temporal mustn't. */
+export const retriedByWorkflow = 'retried_by_workflow';
+
 /** Tells a learning workflow to check its state again, because something has changed. */
 export const wakeSignal = 'look';
 /**

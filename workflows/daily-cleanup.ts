@@ -6,11 +6,11 @@
 import { ApplicationFailure, continueAsNew, proxyActivities, workflowInfo } from '@temporalio/workflow';
 import type { Activities, CleanupInput } from './contract.ts';
 import { cleanupTasks, note } from './notes.ts';
-import { createRetries, findFailureCode, singleTry } from './retries.ts';
+import { createRetries, findFailureCode, retryTurnedAway } from './retries.ts';
 import { createRunStatus } from './run-status.ts';
 
 // A step may build an index over millions of rows, which can take hours.
-const options = { startToCloseTimeout: '6 hours', heartbeatTimeout: '30 seconds', retry: singleTry } as const;
+const options = { startToCloseTimeout: '6 hours', heartbeatTimeout: '30 seconds', retry: retryTurnedAway } as const;
 const { cleanUp } = proxyActivities<Activities>(options);
 
 /**

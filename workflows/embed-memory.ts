@@ -3,10 +3,10 @@ import { continueAsNew, proxyActivities } from '@temporalio/workflow';
 import type { Activities, EmbedProgress, ProjectRunInput } from './contract.ts';
 import { note } from './notes.ts';
 import { repeatWhileMore } from './poll-until.ts';
-import { createRetries, singleTry, vendorRecovering } from './retries.ts';
+import { createRetries, retryTurnedAway, vendorRecovering } from './retries.ts';
 import { createRunStatus } from './run-status.ts';
 
-const options = { startToCloseTimeout: '30 minutes', heartbeatTimeout: '30 seconds', retry: singleTry } as const;
+const options = { startToCloseTimeout: '30 minutes', heartbeatTimeout: '30 seconds', retry: retryTurnedAway } as const;
 const { embedPassages } = proxyActivities<Activities>(options);
 
 export interface EmbedMemoryResult {

@@ -29,9 +29,9 @@ import {
 } from './contract.ts';
 import { note } from './notes.ts';
 import { minWaitMs } from './poll-until.ts';
-import { createRetries, createWakeCounter, recovering, singleTry, toDelayMs, toFailureCode } from './retries.ts';
+import { createRetries, createWakeCounter, recovering, retryTurnedAway, toDelayMs, toFailureCode } from './retries.ts';
 
-const shortOptions = { startToCloseTimeout: '1 minute', heartbeatTimeout: '12 seconds', retry: singleTry } as const;
+const shortOptions = { startToCloseTimeout: '1 minute', heartbeatTimeout: '12 seconds', retry: retryTurnedAway } as const;
 const { openBatch, finishBatch } = proxyActivities<Activities>({ ...shortOptions, summary: note('openBatch') });
 /**
  * A call to the memory model takes five minutes at most. If the vendor fails, the activity itself doesn't fail but

@@ -117,6 +117,7 @@ export const templates = {
   tryFailedOf: 'Try {count} of {count} failed ({code}); next try at {time}.',
   tryRuns: 'Try {count} runs; the one before failed ({code}).',
   cancelled: 'An operator cancelled this run.',
+  turnedAway: 'Not started yet: other work of this project uses up its share. Temporal tries again by itself.',
 
   nextNothing: 'Next: nothing to do.',
   nextByItself: 'Next: nothing to do; the run continues automatically.',

@@ -11,10 +11,10 @@ import { condition, continueAsNew, defineSignal, patched, proxyActivities, setHa
 import { type Activities, type LearningCheckResult, type ProjectLearningInput, replaySignal } from './contract.ts';
 import { formatClockTime, note } from './notes.ts';
 import { minWaitMs, timeAfter } from './poll-until.ts';
-import { createRetries, createWakeCounter, recovering, singleTry } from './retries.ts';
+import { createRetries, createWakeCounter, recovering, retryTurnedAway } from './retries.ts';
 import { createRunStatus, projectSlug } from './run-status.ts';
 
-const options = { startToCloseTimeout: '1 minute', heartbeatTimeout: '12 seconds', retry: singleTry } as const;
+const options = { startToCloseTimeout: '1 minute', heartbeatTimeout: '12 seconds', retry: retryTurnedAway } as const;
 const { lookAtLearning } = proxyActivities<Activities>({ ...options, summary: note('checkLearning') });
 const { replayBatches } = proxyActivities<Activities>({ ...options, summary: note('replayBatches') });
 

@@ -10,17 +10,31 @@ import {
   defineSignal,
   type LocalActivityOptions,
   patched,
+  type RetryPolicy,
   setHandler,
   TimeoutFailure,
   workflowInfo,
 } from '@temporalio/workflow';
-import { wakeSignal } from './contract.ts';
+import { retriedByWorkflow, wakeSignal } from './contract.ts';
 import { formatClockTime, note } from './notes.ts';
 import { timeAfter } from './poll-until.ts';
 import { type RunStatus, type ShowStatus, toAdvice } from './run-status.ts';
 
-/** Turns off Temporal's own retries, so that only the workflow retries. */
-export const singleTry = { maximumAttempts: 1 } as const;
+/**
+ * Lets Temporal repeat an attempt only if the worker has turned it away (`share-slots.ts`). Such an attempt has done
+ * nothing, so it takes no history events, and the workflow and the operators don't see it as a failure. All other
+ * failures are retried by the workflow. `retriedByWorkflow` tells the worker to mark them as not retryable, and the
+ * other types are reported by the server or the SDK.
+ *
+ * Workers of older versions don't mark their failures. If such a worker gets the activity, e.g. after you have gone
+ * back to an older version, Temporal retries these failures as well.
+ */
+export const retryTurnedAway = {
+  initialInterval: '1 second',
+  backoffCoefficient: 2,
+  maximumInterval: '10 minutes',
+  nonRetryableErrorTypes: [retriedByWorkflow, 'TemporalTimeout:StartToClose', 'TemporalTimeout:Heartbeat', 'WorkerShutdown'],
+} as const satisfies RetryPolicy;
 
 export interface RetryOptions {
   readonly firstMs: number;

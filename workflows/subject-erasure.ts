@@ -7,10 +7,10 @@ import { continueAsNew, proxyActivities } from '@temporalio/workflow';
 import type { Activities, SubjectErasureInput } from './contract.ts';
 import { formatClockTime, note } from './notes.ts';
 import { pollUntil, repeatWhileMore } from './poll-until.ts';
-import { createRetries, recovering, singleTry } from './retries.ts';
+import { createRetries, recovering, retryTurnedAway } from './retries.ts';
 import { createRunStatus } from './run-status.ts';
 
-const options = { startToCloseTimeout: '10 minutes', heartbeatTimeout: '12 seconds', retry: singleTry } as const;
+const options = { startToCloseTimeout: '10 minutes', heartbeatTimeout: '12 seconds', retry: retryTurnedAway } as const;
 const { lookAtErasure, purgeErasedRuns, finishErasure } = proxyActivities<Activities>(options);
 
 export async function subjectErasure(input: SubjectErasureInput): Promise<{ readonly outcome: 'erased' | 'done' | 'gone' }> {

@@ -9,10 +9,10 @@ import { continueAsNew, proxyActivities } from '@temporalio/workflow';
 import type { Activities, VideoEnd, VideoOperationInput } from './contract.ts';
 import { formatClockTime, note } from './notes.ts';
 import { pollUntil, timeAfter } from './poll-until.ts';
-import { createRetries, recovering, singleTry } from './retries.ts';
+import { createRetries, recovering, retryTurnedAway } from './retries.ts';
 import { createRunStatus } from './run-status.ts';
 
-const options = { startToCloseTimeout: '2 minutes', heartbeatTimeout: '12 seconds', retry: singleTry } as const;
+const options = { startToCloseTimeout: '2 minutes', heartbeatTimeout: '12 seconds', retry: retryTurnedAway } as const;
 const { pollVideo } = proxyActivities<Activities>(options);
 
 export interface VideoOperationResult {

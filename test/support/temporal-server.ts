@@ -28,7 +28,7 @@ export interface TemporalServer {
 const fastDeletion = { 'history.transferProcessorUpdateAckInterval': '1s', 'history.visibilityProcessorUpdateAckInterval': '1s' };
 
 /** Creates a server. The caller has to remove it. `settings` are added to its dynamic configuration. */
-export async function createTemporalServer(settings: Readonly<Record<string, number>> = {}): Promise<TemporalServer> {
+export async function createTemporalServer(settings: Readonly<Record<string, number | boolean>> = {}): Promise<TemporalServer> {
   const binary = await ensureTemporal();
   const dir = await mkdtemp(join(tmpdir(), 'gateway-temporal-'));
   const port = String(await unusedPort());

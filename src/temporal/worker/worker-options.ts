@@ -3,6 +3,7 @@ import type { DataConverter } from '@temporalio/common';
 import { memoryQueue } from '../../../workflows/contract.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { measureWaits } from './measure-waits.ts';
+import { activitySlots, createSlotShares, shareSlots } from './share-slots.ts';
 import { traceActivities, traceSink } from './trace-runs.ts';
 import { wrapActivities } from './wrap-activities.ts';
 
@@ -17,8 +18,8 @@ export interface WorkerSpec {
 }
 
 /**
- * Returns the worker's options. The limits are meant for a machine with two cores. Most activities just wait for the
- * database, and a workflow task takes about a millisecond.
+ * Returns the worker's options. The limits are meant for a machine with two cores. Most activities just wait for a
+ * model or the database, and a workflow task takes about a millisecond.
  */
 export function workerOptions(
   { activities, buildId, onActivityWait, graceMs }: WorkerSpec,
@@ -28,12 +29,15 @@ export function workerOptions(
     taskQueue: memoryQueue,
     activities: wrapActivities(activities, logger),
     dataConverter,
-    interceptors: { activity: [traceActivities, ...(onActivityWait ? [measureWaits(onActivityWait)] : [])] },
+    // The first interceptor is the outermost one, so we neither trace nor measure attempts that were turned away.
+    interceptors: {
+      activity: [shareSlots(createSlotShares()), traceActivities, ...(onActivityWait ? [measureWaits(onActivityWait)] : [])],
+    },
     sinks: traceSink,
     maxCachedWorkflows: 200,
     workflowThreadPoolSize: 1,
     maxConcurrentWorkflowTaskExecutions: 10,
-    maxConcurrentActivityTaskExecutions: 10,
+    maxConcurrentActivityTaskExecutions: activitySlots,
     workflowTaskPollerBehavior: { type: 'simple-maximum' as const, maximum: 2 },
     activityTaskPollerBehavior: { type: 'simple-maximum' as const, maximum: 2 },
     shutdownGraceTime: graceMs,
