@@ -37,21 +37,47 @@ const maxConcurrentStarts = 5;
 const hourlyAfterAttempts = 11;
 const maxLoggedIds = 20;
 
+/** How many rows of each project we claim before we claim further rows, oldest first. */
+const turnsPerProject = 5;
+
+const isDueSql = `next_try_at <= now()
+  and not exists (select 1 from outbox earlier where earlier.workflow_id = due.workflow_id and earlier.id < due.id)`;
+
+const nextInTurnSql = (condition: string): string => `
+  select id, next_try_at, row_number() over (order by next_try_at, id) as turn
+    from (select id, next_try_at from outbox due where ${condition} and ${isDueSql} order by next_try_at, id limit ${turnsPerProject}) next`;
+
 /**
- * Claims due rows for 30 seconds, oldest first. If a workflow id has several rows, we only claim the oldest one, so
- * that they stay in order. We skip rows that another process is claiming at the same time.
+ * Claims due rows for 30 seconds. Projects take turns, because starting a workflow takes a while, and somebody could
+ * write thousands of rows at once. If a workflow id has several rows, we only claim the oldest one, so that they stay
+ * in order. We skip rows that another process is claiming at the same time.
+ *
+ * We find the projects by jumping from one to the next in the index, because reading all rows would be slow after an
+ * outage.
  */
 export async function claimRows(database: Database): Promise<OutboxRow[]> {
   const rows = await database.query<StoredRow>(
-    `update outbox
+    `with recursive owners as (
+       (select project_id from outbox where project_id is not null order by project_id limit 1)
+       union all
+       select (select later.project_id from outbox later where later.project_id > owners.project_id order by later.project_id limit 1)
+         from owners where owners.project_id is not null
+     ), candidates as (
+       select next.* from owners cross join lateral (${nextInTurnSql('due.project_id = owners.project_id')}) next
+       union all
+       (${nextInTurnSql('due.project_id is null')})
+       union all
+       (select id, next_try_at, null from outbox due where ${isDueSql} order by next_try_at, id limit 4 * $1::integer)
+     )
+     update outbox
      set next_try_at = now() + interval '30 seconds', attempts = attempts + 1
      where id in (
-       select due.id from outbox due
-       where due.next_try_at <= now()
-         and not exists (select 1 from outbox earlier where earlier.workflow_id = due.workflow_id and earlier.id < due.id)
-       order by due.next_try_at, due.id
-       limit $1::integer
-       for update skip locked)
+       select due.id
+         from (select id, min(turn) as turn from candidates group by id) candidate
+         join outbox due on due.id = candidate.id and due.next_try_at <= now()
+        order by candidate.turn nulls last, due.next_try_at, due.id
+        limit $1::integer
+        for update of due skip locked)
      returning id, workflow, workflow_id as "workflowId", input, attempts, project_id as "projectId", trace,
        (select slug from projects where projects.id = outbox.project_id) as "projectSlug", signal, signal_input as "signalInput",
        (extract(epoch from now() - created_at) * 1000)::float8 as "waitedMs"`,

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -114,6 +115,22 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
       expect(opened).toEqual([...opened].sort((left, right) => left - right));
       expect(opened).toHaveLength(10);
     }
+  });
+
+  test("doesn't let a project with many outbox entries delay those of another one", async () => {
+    const temporal = createFakeTemporal();
+    const entriesOf = (projectId: string, count: number) =>
+      Array.from({ length: count }, (_, n) => ({ ...entry(`conversation/${projectId}-${n}/1`), projectId }));
+    const [busy, quiet] = [randomUUID(), randomUUID()];
+    await put(entriesOf(busy, 1_000));
+    const withoutProject = entry('conversation/without-project/1');
+    await put([...entriesOf(quiet, 2), withoutProject]);
+    dispatch(database, temporal);
+    await allDelivered();
+    expect(temporal.started).toHaveLength(1_003);
+    const isOfBusy = ({ projectId }: OutboxEntry): boolean => projectId === busy;
+    // The dispatcher claims a hundred rows at a time.
+    expect(temporal.started.slice(0, 100).filter((started) => !isOfBusy(started))).toHaveLength(3);
   });
 
   test('keeps outbox rows while Temporal is unavailable', async () => {
