@@ -49,7 +49,7 @@ const kindOfActivity: Readonly<Record<string, KindName>> = {
 /** A project can only take this share of a kind's free slots. As they run out, every project gets fewer of them. */
 const shareOfFree = 0.25;
 const minSpacingMs = 50;
-const maxSpacingMs = 10_000;
+const maxSpacingMs = 2_000;
 const maxDelayMs = 5 * 60_000;
 
 export interface SlotRequest {
