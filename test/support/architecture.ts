@@ -231,7 +231,7 @@ export const RESTRICTED_IMPORTS: readonly RestrictedImport[] = [
     allowed: ['src/observability/', 'src/http/trace-requests.ts', 'src/temporal/outbox/outbox-rows.ts'],
   },
   { name: 'd3-force', packages: ['d3-force'], allowed: ['src/console/memory/'] },
-  { name: '@temporalio/activity', packages: ['@temporalio/activity'], allowed: ['activities/'] },
+  { name: '@temporalio/activity', packages: ['@temporalio/activity'], allowed: ['activities/', 'src/temporal/worker/'] },
 ];
 
 const MAX_LINES = 400;

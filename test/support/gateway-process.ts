@@ -225,7 +225,7 @@ function spawnGateway(command: string, options: ProcessOptions): { gateway: Gate
   };
 }
 
-function environmentOf({ home, env = {} }: ProcessOptions): Record<string, string> {
+function environmentOf({ home, env = {}, program }: ProcessOptions): Record<string, string> {
   const { PATH = '', HOME = '', XDG_CACHE_HOME = '' } = process.env;
   const variables = {
     PATH,
@@ -239,7 +239,7 @@ function environmentOf({ home, env = {} }: ProcessOptions): Record<string, strin
     GATEWAY_LOCAL_EMBEDDER: 'off',
     GATEWAY_STOP_DELAY_SECONDS: '0',
     NODE_COMPILE_CACHE: compileCache,
-    GATEWAY_BOOTSTRAP_IPC: String(process.pid),
+    ...(!program && { GATEWAY_BOOTSTRAP_IPC: String(process.pid) }),
     ...env,
   };
   return Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== ''));

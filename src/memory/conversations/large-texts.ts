@@ -5,8 +5,7 @@
 import type { CallContent, SettledCall } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
 import type { BodySpans } from '../../core/json/spans.ts';
-import { defineJob } from '../../core/low-priority-thread.ts';
-import { isSlowToParse } from '../../core/slow-json.ts';
+import { defineJob, largeBytes } from '../../core/low-priority-thread.ts';
 import { joinInTurns } from '../../core/turns.ts';
 import { rememberFacts } from '../../dialects/json/body-facts.ts';
 import type { inspectLargeBody, LargeBody, readLargePrompt } from './large-text-jobs.ts';
@@ -50,7 +49,7 @@ export async function receiveLargeBody(
  */
 export async function readLargePrompts(calls: readonly SettledCall[]): Promise<void> {
   for (const call of calls) {
-    if (!hasText(call) || known.has(call.content.request) || !isSlowToParse(call.content.request)) continue;
+    if (!hasText(call) || known.has(call.content.request) || call.content.request.length < largeBytes) continue;
     const { request } = call.content;
     // Send a copy to the thread, because the original is still in use by the call and might end up in the quarantine
     // table.
