@@ -6,6 +6,7 @@ import { type BatchesOptions, createBatches } from '../memory/learning/batches.t
 import { createBatchStarter } from '../memory/learning/begin-batch.ts';
 import { createGroups } from '../memory/learning/groups.ts';
 import { createConsolidateGroup, createLearnGroup, type MemoryModel } from '../memory/learning/learn-group.ts';
+import { createRemember } from '../memory/learning/remember.ts';
 import { closeEndedBatch, findOpenBatches, replayProject } from '../memory/learning/replay.ts';
 import { signalAllBatches, signalBatches } from '../memory/triggers/learning-triggers.ts';
 import type { Logger } from '../observability/logger.ts';
@@ -33,7 +34,7 @@ export function signalWaitingBatches(database: Database, logger: Logger, project
 }
 
 export function createLearning({ database, clock, model, retry, uiUrl, logger }: LearningDeps) {
-  const { checkLearning, remember } = createBatchStarter({ database, clock });
+  const { checkLearning } = createBatchStarter({ database, clock });
   const groups = createGroups({ database, clock, retry, logger });
   const groupDeps = { database, clock, groups, model };
   return {
@@ -45,7 +46,7 @@ export function createLearning({ database, clock, model, retry, uiUrl, logger }:
       finishBatch: groups.finish,
       replayBatches: async (projectId: string) => (await replayProject(database, projectId, 'failed')).length,
     },
-    remember,
+    remember: createRemember({ database, clock }),
     hasModel: (projectId: string) => model.hasRoute(projectId, 'extract'),
     batches: createBatches({ database, uiUrl }),
     batchRuns: createBatchRuns({ database, clock, logger }),

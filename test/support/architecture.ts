@@ -4,6 +4,8 @@
  * docs/decisions.
  */
 
+import { mayUseSharedPool } from './shared-pool.ts';
+
 /** A source file. `path` is relative to the root of the repository and uses `/`. */
 export interface SourceFile {
   path: string;
@@ -210,6 +212,12 @@ export const RESTRICTED_IMPORTS: readonly RestrictedImport[] = [
   { name: 'Date.now', pattern: /\bDate\s*\.\s*now\b/, allowed: ['src/core/time.ts', 'workflows/'] },
   // Use `parseJson`, which avoids a bug of V8. The embedder only reads its own model, and the demo vendor imports nothing.
   { name: 'JSON.parse', pattern: /\bJSON\s*\.\s*parse\b/, allowed: ['src/core/json/', 'src/embedder/model.ts', 'src/demo-vendor/'] },
+  { name: 'database.transaction', pattern: /\bdatabase\s*\.\s*transaction\b/, allowed: mayUseSharedPool },
+  {
+    name: 'lockProject, lockConversations and lockMemories',
+    pattern: /\block(?:Project|Conversations|Memories)\b/,
+    allowed: ['src/db/locks.ts', 'src/journal/batch-store.ts', 'src/memory/'],
+  },
   { name: 'node:cluster', packages: ['node:cluster'], allowed: ['src/service/'] },
   { name: 'undici', packages: ['undici'], allowed: ['src/vendors/http-client.ts', 'src/vendors/connector.ts'] },
   { name: 'pg', packages: ['pg', '@electric-sql/'], allowed: ['src/db/'] },

@@ -9,7 +9,7 @@ import type { Queries } from '../../db/database.ts';
 import { type ConversationView, listConversationCalls, readConversation } from '../../memory/conversations/list-conversations.ts';
 import { rememberBody } from '../../memory/items/item-schemas.ts';
 import { listItems } from '../../memory/items/list-items.ts';
-import type { RememberReceipt } from '../../memory/learning/begin-batch.ts';
+import type { RememberReceipt } from '../../memory/learning/remember.ts';
 import {
   ago,
   copyable,

@@ -11,7 +11,7 @@ import { isSubject } from '../../core/subject.ts';
 import type { Episode } from '../../memory/conversations/episodes.ts';
 import type { ErasureSummary } from '../../memory/erasure/erasure-report.ts';
 import type { NewItem, RatingRequest } from '../../memory/items/item-schemas.ts';
-import type { RememberReceipt } from '../../memory/learning/begin-batch.ts';
+import type { RememberReceipt } from '../../memory/learning/remember.ts';
 import type { DryRunRequest } from '../../memory/recall/dry-run.ts';
 import type { RecallExplanation } from '../../memory/recall/recall.ts';
 import type { WakeUp } from '../../memory/recall/wake-up.ts';

@@ -3,7 +3,7 @@ import { formatTime, formatTimeOrNull } from '../../core/time.ts';
 import type { Episode } from '../../memory/conversations/episodes.ts';
 import type { ErasureReport, ErasureSummary } from '../../memory/erasure/erasure-report.ts';
 import type { Batch, BatchGroup, BatchProgress, BatchWithGroups } from '../../memory/learning/batches.ts';
-import type { RememberReceipt } from '../../memory/learning/begin-batch.ts';
+import type { RememberReceipt } from '../../memory/learning/remember.ts';
 import type { FoundMemory } from '../../memory/recall/find-memories.ts';
 import type { RecallExplanation } from '../../memory/recall/recall.ts';
 import type { Page, WakeUp } from '../../memory/recall/wake-up.ts';

@@ -13,6 +13,7 @@ import type { Clock } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { lockConversations, lockProject } from '../../db/locks.ts';
 import { enqueue, type OutboxEntry } from '../../db/outbox.ts';
+import { databaseOf } from '../../db/query-slots.ts';
 import { batchSize } from '../../db/row-batches.ts';
 import { deleteReleasedParts } from '../conversations/released-parts.ts';
 import { resampleWords } from '../records/word-sample.ts';
@@ -43,7 +44,7 @@ const maxDeadlockRetries = 5;
 
 export function createErase({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
   return (request: EraseRequest): Promise<Erasure> =>
-    retry(() => database.transaction((tx) => erase(tx, newId(clock.now()), request)), {
+    retry(() => databaseOf(database, request.projectId).transaction((tx) => erase(tx, newId(clock.now()), request)), {
       delays: Array<number>(maxDeadlockRetries).fill(0),
       isRetryable: (error) => errorCode(error) === '40P01',
     });

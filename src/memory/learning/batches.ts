@@ -3,6 +3,7 @@ import { type LearnedCounts, learnedCounts } from '../../../workflows/contract.t
 import { gatewayError } from '../../core/errors.ts';
 import { hashSubjectHex } from '../../core/subject.ts';
 import type { Database, Queries } from '../../db/database.ts';
+import { databaseOf } from '../../db/query-slots.ts';
 import { type BatchKey, batchWorkflowId, signalBatch, triggerLearning } from '../triggers/learning-triggers.ts';
 import { type EndedState, isFailingSql, replayBatch, replayProject } from './replay.ts';
 
@@ -77,6 +78,8 @@ export interface BatchesOptions {
 
 /** All functions take null as `projectId` to include every project. */
 export function createBatches({ database, uiUrl }: BatchesOptions) {
+  const scopedTo = (projectId: string | null) => (projectId === null ? database : databaseOf(database, projectId));
+
   /** Throws `not_found`. */
   const findWithGroups = async (projectId: string | null, id: string): Promise<BatchWithGroups> => {
     const [batch] = await findBatches(projectId, { id });
@@ -108,7 +111,7 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
      * `not_found`.
      */
     async replay(projectId: string | null, id: string): Promise<BatchWithGroups> {
-      await database.transaction(async (tx) => {
+      await scopedTo(projectId).transaction(async (tx) => {
         const [batch] = await tx.query<BatchKey & { state: string }>(
           `select id, project_id as "projectId", state from memory_batches
             where id = $1::uuid and ($2::uuid is null or project_id = $2::uuid) for update`,
@@ -124,7 +127,7 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
      * it. Throws `not_found`. Throws `conflict` if the batch is in any other state.
      */
     async stop(projectId: string | null, id: string): Promise<BatchWithGroups> {
-      await database.transaction(async (tx) => {
+      await scopedTo(projectId).transaction(async (tx) => {
         // If the batch is running, clear the id of the run that closed it earlier (before a replay). Otherwise
         // `reopenAfterReset` would see that the current run has a different id, assume that an operator has reset it,
         // and reopen the batch.

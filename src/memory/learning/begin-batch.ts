@@ -1,22 +1,20 @@
 /**
- * Starts learning batches. A normal batch starts once enough messages of learnable conversations are waiting, or the
- * oldest of them has waited long enough. A call to `remember` starts a batch immediately.
+ * Starts normal learning batches. A batch starts once enough messages of learnable conversations are waiting, or the
+ * oldest of them has waited long enough. Batches that callers ask for are in `remember.ts`.
  *
  * The transaction that writes a batch's ranges also advances `batched_messages`, so that each message is in exactly one
- * normal batch. If the messages don't fit into one model call, the rest waits for the next batch, except that
- * `remember` creates several groups.
+ * normal batch. If the messages don't fit into one model call, the rest waits for the next batch.
  */
 import type { LearningCheckResult } from '../../../workflows/contract.ts';
-import { gatewayError } from '../../core/errors.ts';
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
-import { lockLearning, lockProject } from '../../db/locks.ts';
-import { batchSize, toColumns } from '../../db/row-batches.ts';
-import { maskCredentials } from '../../guardrails/credentials.ts';
+import { lockLearning } from '../../db/locks.ts';
+import { batchSize } from '../../db/row-batches.ts';
 import { readProjectMemorySettings } from '../records/settings.ts';
-import { ensureBatchStarted, signalBatch } from '../triggers/learning-triggers.ts';
-import { type MessageSize, type PlannedGroup, planGroups } from './plan-groups.ts';
+import { ensureBatchesStarted } from '../triggers/learning-triggers.ts';
+import { advanceBatchCursor, insertBatch, readSizes, type WaitingConversation } from './insert-batch.ts';
+import { planGroups } from './plan-groups.ts';
 import { isFailingSql } from './replay.ts';
 
 /**
@@ -24,13 +22,6 @@ import { isFailingSql } from './replay.ts';
  * makes paid calls every day. Meanwhile, messages have to wait.
  */
 export const maxFailingBatches = 3;
-
-export interface RememberReceipt {
-  readonly conversationId: string;
-  readonly batchId: string;
-  /** The focus that the caller asked for, with credentials masked. */
-  readonly focus: string | null;
-}
 
 export function createBatchStarter({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
   return {
@@ -52,28 +43,6 @@ export function createBatchStarter({ database, clock }: { readonly database: Dat
         if (messages < settings.batch_of && waitMs > 0) return { kind: 'wait', waitMs, ...facts };
         return { kind: 'running', batch: await startNormalBatch(tx, projectId), ...ended };
       }),
-
-    /**
-     * Starts a batch for the whole conversation, even if other batches are running. Throws `not_found` and
-     * `memory_off`.
-     */
-    remember: (projectId: string, conversationId: string, focus: string | null) =>
-      database.transaction(async (tx): Promise<RememberReceipt> => {
-        await lockProject(tx, projectId, 'shared');
-        // Somebody has explicitly asked us to learn from this conversation, so make it learnable.
-        const [conversation] = await tx.query<{ subject: string | null }>(
-          `update conversations set learnable = true where id = $1::uuid and project_id = $2::uuid returning subject`,
-          [conversationId, projectId],
-        );
-        if (!conversation) throw gatewayError('not_found', { message: 'no such conversation' });
-        if (!(await readProjectMemorySettings(tx, projectId)).enabled) throw gatewayError('memory_off');
-        const sizes = await readSizes(tx, [{ id: conversationId, subject: conversation.subject, from: 0 }]);
-        const { groups, ends } = planGroups(sizes, { allowMultiple: true });
-        await advanceBatchCursor(tx, ends);
-        const maskedFocus = focus === null ? null : maskCredentials(focus);
-        const batchId = await insertBatch(tx, { projectId, kind: 'remember', conversationId, focus: maskedFocus, groups });
-        return { conversationId, batchId, focus: maskedFocus };
-      }),
   };
 
   /**
@@ -91,7 +60,8 @@ export function createBatchStarter({ database, clock }: { readonly database: Dat
          from memory_batches batch where batch.project_id = $1::uuid and batch.state = 'running'`,
       [projectId, new Date(clock.now())],
     );
-    for (const { id, waits } of running) if (!waits) await ensureBatchStarted(tx, { id, projectId });
+    const idle = running.filter(({ waits }) => !waits).map(({ id }) => ({ id, projectId }));
+    await ensureBatchesStarted(tx, idle);
     const normal = running.filter(({ kind }) => kind === 'normal');
     const failing = normal.filter((batch) => batch.failing);
     return (failing.length < maxFailingBatches ? normal.find((batch) => !batch.failing) : normal[0])?.id ?? null;
@@ -108,56 +78,8 @@ export function createBatchStarter({ database, clock }: { readonly database: Dat
     );
     const { groups, ends } = planGroups(await readSizes(tx, waiting), { allowMultiple: false });
     await advanceBatchCursor(tx, ends);
-    return insertBatch(tx, { projectId, kind: 'normal', conversationId: null, focus: null, groups });
+    return insertBatch(tx, { id: newId(clock.now()), projectId, kind: 'normal', conversationId: null, focus: null, groups });
   }
-
-  async function insertBatch(tx: Queries, batch: NewBatch): Promise<string> {
-    const { projectId, kind, conversationId, focus, groups } = batch;
-    const id = newId(clock.now());
-    await tx.query(`insert into memory_batches (id, project_id, kind, conversation_id) values ($1::uuid, $2::uuid, $3::text, $4::uuid)`, [
-      id,
-      projectId,
-      kind,
-      conversationId,
-    ]);
-    await tx.query(
-      `insert into memory_batch_groups (batch_id, project_id, position, subject, focus, messages)
-       select $1::uuid, $2::uuid, new.position, new.subject, $3::text, new.messages
-         from unnest($4::integer[], $5::text[], $6::integer[]) as new (position, subject, messages)`,
-      [id, projectId, focus, groups.map((_, position) => position), ...toColumns(groups, 'subject', 'messages')],
-    );
-    const ranges = groups.flatMap((group, position) => group.ranges.map((range) => ({ ...range, position })));
-    await tx.query(
-      `insert into memory_batch_ranges (batch_id, group_position, conversation_id, from_position, to_position)
-       select $1::uuid, new.* from unnest($2::integer[], $3::uuid[], $4::integer[], $5::integer[]) as new`,
-      [id, ...toColumns(ranges, 'position', 'conversationId', 'from', 'to')],
-    );
-    await signalBatch(tx, { id, projectId });
-    return id;
-  }
-}
-
-interface NewBatch {
-  readonly projectId: string;
-  readonly kind: 'normal' | 'remember';
-  readonly conversationId: string | null;
-  readonly focus: string | null;
-  readonly groups: readonly PlannedGroup[];
-}
-
-async function advanceBatchCursor(tx: Queries, ends: ReadonlyMap<string, number>): Promise<void> {
-  await tx.query(
-    `update conversations as conversation set batched_messages = greatest(batched_messages, new.until)
-       from unnest($1::uuid[], $2::integer[]) as new (id, until)
-      where conversation.id = new.id`,
-    [[...ends.keys()], [...ends.values()]],
-  );
-}
-
-interface WaitingConversation {
-  readonly id: string;
-  readonly subject: string | null;
-  readonly from: number;
 }
 
 /** SQL that's true for conversations with messages that haven't been added to a batch yet. */
@@ -201,18 +123,4 @@ export async function countWaiting(tx: Queries, projectId: string): Promise<{ me
     [projectId],
   );
   return { messages: row?.messages ?? 0, oldestMs: row?.oldestMs ?? 0 };
-}
-
-async function readSizes(tx: Queries, conversations: readonly WaitingConversation[]): Promise<MessageSize[]> {
-  return tx.query<MessageSize>(
-    `select slot.conversation_id as "conversationId", requested.subject, slot.position, octet_length(part.content::text) as bytes
-       from unnest($1::uuid[], $2::text[], $3::integer[]) with ordinality as requested (id, subject, from_position, rank)
-       join conversations conversation on conversation.id = requested.id
-       join conversation_parts slot on slot.conversation_id = requested.id and slot.position >= requested.from_position
-                                    and slot.position < conversation.messages
-       join parts part on part.project_id = conversation.project_id and part.hash = slot.part_hash
-      order by requested.rank, slot.position
-      limit 20000`,
-    toColumns(conversations, 'id', 'subject', 'from'),
-  );
 }

@@ -6,6 +6,7 @@
 import { maxUnusableResponses } from '../../../workflows/contract.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
+import { databaseOf } from '../../db/query-slots.ts';
 import { toColumns } from '../../db/row-batches.ts';
 import { type BatchKey, signalBatch, triggerLearning } from '../triggers/learning-triggers.ts';
 
@@ -60,7 +61,7 @@ export const isFailingSql = `(batch.state = 'running' and exists (
  * failing but still running.
  */
 export function replayProject(database: Database, projectId: string, state: EndedState): Promise<string[]> {
-  return database.transaction(async (tx) => {
+  return databaseOf(database, projectId).transaction(async (tx) => {
     const batches = await tx.query<{ id: string }>(
       `select id from memory_batches batch
         where project_id = $1::uuid and (state = $2::text or ($2::text = 'failed' and ${isFailingSql})) order by id for update`,

@@ -86,7 +86,7 @@ const pageSize = 100;
 const firstId = '00000000-0000-0000-0000-000000000000';
 
 async function takeCut(database: Database, projectId: string): Promise<string> {
-  return database.transaction(async (tx) => {
+  return databaseOf(database, projectId).transaction(async (tx) => {
     await lockProject(tx, projectId, 'exclusive');
     const [row] = await tx.query<{ now: string }>(`select ${timeSql('clock_timestamp()')} as now`);
     if (!row) throw new Error('expected the database to return its current time');

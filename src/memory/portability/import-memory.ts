@@ -9,6 +9,7 @@
  */
 import type { Clock } from '../../core/time.ts';
 import type { Database } from '../../db/database.ts';
+import { databaseOf } from '../../db/query-slots.ts';
 import { readForeignItems } from './foreign-formats.ts';
 import { type BatchOptions, createTally, type ImportBatch, requireMemory, runBatch, type Tally } from './import-batch.ts';
 import { importForeignItems } from './import-items.ts';
@@ -53,7 +54,7 @@ export function createImportMemory({ database, clock }: { readonly database: Dat
       // Each batch has its own tally, so that we can throw it away if the transaction fails.
       const ofBatch = createTally();
       const ofImport = { projectId, clock, writes: !dryRun, startedAt, restoreErased, tally: ofBatch };
-      await database.transaction((tx) => runBatch({ ...ofImport, ...options, tx }, work));
+      await databaseOf(database, projectId).transaction((tx) => runBatch({ ...ofImport, ...options, tx }, work));
       tally.add(ofBatch);
     };
     if (format === 'gateway') {

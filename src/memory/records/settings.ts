@@ -16,6 +16,7 @@ import { type Clock, dayMs, formatTime } from '../../core/time.ts';
 import { withTimeout } from '../../core/time-limit.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { createNotifiedCache } from '../../db/notified-cache.ts';
+import { databaseOf } from '../../db/query-slots.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { signalBatches, triggerLearning } from '../triggers/learning-triggers.ts';
 import { type DeletionRule, deletesMore, holdsDataBefore, previewRetention } from './deletion-rule.ts';
@@ -146,7 +147,7 @@ export function createMemorySettings({ database, clock, logger }: MemorySettings
     check?: (current: ShownMemorySettings) => void,
   ): Promise<MemorySettingsChange> => {
     const apply = parseMemorySettingsChange(input);
-    const changed = await database.transaction(async (tx) => {
+    const changed = await databaseOf(database, projectId).transaction(async (tx) => {
       // Lock the project, so that concurrent partial changes don't overwrite each other.
       await tx.query(`select 1 from projects where id = $1::uuid for update`, [projectId]);
       const previous = await readShownSettings(tx, projectId);

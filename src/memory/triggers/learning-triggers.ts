@@ -60,13 +60,18 @@ export async function signalAllBatches(database: Database): Promise<void> {
 }
 
 /**
- * Starts the workflow of a batch, unless its start is already in the outbox. If the workflow is running, this has no
- * effect.
+ * Starts the workflows of batches, except for batches that already have a row in the outbox. If a workflow is running,
+ * this has no effect. A project can have a thousand batches, so we don't run a query for each of them.
  */
-export async function ensureBatchStarted(tx: Queries, batch: BatchKey): Promise<void> {
-  const entry = toBatchEntry(batch);
-  const [pending] = await tx.query(`select 1 from outbox where workflow_id = $1::text limit 1`, [entry.workflowId]);
-  if (!pending) await enqueue(tx, [entry]);
+export async function ensureBatchesStarted(tx: Queries, batches: readonly BatchKey[]): Promise<void> {
+  if (batches.length === 0) return;
+  const pending = await tx.query<{ workflowId: string }>(
+    `select distinct workflow_id as "workflowId" from outbox where workflow_id = any($1::text[])`,
+    [batches.map(batchWorkflowId)],
+  );
+  const started = new Set(pending.map(({ workflowId }) => workflowId));
+  const entries = batches.map(toBatchEntry).filter(({ workflowId }) => !started.has(workflowId));
+  await enqueue(tx, entries);
 }
 
 export function batchWorkflowId({ id, projectId }: BatchKey): string {
