@@ -30,10 +30,24 @@ export function isTimeZone(name: string): boolean {
 }
 
 /**
- * Caches the formats of time zones, because creating a format takes far longer than using it. There aren't many time
- * zones, so the map stays small.
+ * Calls `create` once for each time zone and remembers the result, because creating a format takes far longer than using
+ * it. `Intl` accepts every capitalization of a name. We treat them as the same zone, because a caller could otherwise
+ * fill the memory with spellings.
  */
-const offsetFormats = new Map<string, Intl.DateTimeFormat>();
+export function createOncePerZone<Format extends object>(create: (zone: string) => Format): (zone: string) => Format {
+  const created = new Map<string, Format>();
+  return (zone) => {
+    const key = zone.toLowerCase();
+    let format = created.get(key);
+    if (format === undefined) {
+      format = create(zone);
+      created.set(key, format);
+    }
+    return format;
+  };
+}
+
+const offsetFormat = createOncePerZone((zone) => new Intl.DateTimeFormat('en-US', { timeZone: zone, timeZoneName: 'longOffset' }));
 
 export function offsetAt(zone: string, at: number): number {
   if (zone === 'UTC') return 0;
@@ -164,14 +178,6 @@ function findChange(zone: string, from: number, to: number): number {
     else high = middle;
   }
   return high;
-}
-
-function offsetFormat(zone: string): Intl.DateTimeFormat {
-  const known = offsetFormats.get(zone);
-  if (known) return known;
-  const format = new Intl.DateTimeFormat('en-US', { timeZone: zone, timeZoneName: 'longOffset' });
-  offsetFormats.set(zone, format);
-  return format;
 }
 
 function modulo(value: number, divisor: number): number {

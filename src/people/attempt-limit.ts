@@ -16,24 +16,32 @@ export interface LimitKey {
 }
 
 export function createAttemptLimit({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
+  const countOne = async ({ hash, max }: LimitKey): Promise<number | null> => {
+    const now = clock.now();
+    const [row] = await database.query<{ failures: number; endsAt: Date }>(
+      `insert into sign_in_failures (key_sha256, failures, window_ends_at)
+       values ($1::bytea, 1, $3::timestamptz)
+       on conflict (key_sha256) do update set
+         failures = case when sign_in_failures.window_ends_at <= $2::timestamptz then 1 else sign_in_failures.failures + 1 end,
+         window_ends_at = case when sign_in_failures.window_ends_at <= $2::timestamptz then $3::timestamptz else sign_in_failures.window_ends_at end
+       returning failures, window_ends_at as "endsAt"`,
+      [hash, new Date(now), new Date(now + windowMs)],
+    );
+    return row && row.failures > max ? row.endsAt.getTime() : null;
+  };
+
   return {
     /**
-     * Counts an attempt for each key. If a key has had too many, returns when the next attempt is allowed, otherwise
-     * null.
+     * Counts an attempt for each key, in order. If a key has had too many, returns when the next attempt is allowed,
+     * otherwise null. We don't count the attempt for the keys after that one, so put the network address first. It can't
+     * be made up, unlike e.g. an email address, so nobody can add a row to the table with each blocked attempt.
      */
     async count(keys: readonly LimitKey[]): Promise<number | null> {
-      const now = clock.now();
-      const rows = await database.query<{ hash: Buffer; failures: number; endsAt: Date }>(
-        `insert into sign_in_failures (key_sha256, failures, window_ends_at)
-         select key, 1, $3::timestamptz from unnest($1::bytea[]) as key order by key
-         on conflict (key_sha256) do update set
-           failures = case when sign_in_failures.window_ends_at <= $2::timestamptz then 1 else sign_in_failures.failures + 1 end,
-           window_ends_at = case when sign_in_failures.window_ends_at <= $2::timestamptz then $3::timestamptz else sign_in_failures.window_ends_at end
-         returning key_sha256 as hash, failures, window_ends_at as "endsAt"`,
-        [keys.map(({ hash }) => hash), new Date(now), new Date(now + windowMs)],
-      );
-      const exceeded = rows.filter(({ hash, failures }) => keys.some((key) => key.hash.equals(hash) && failures > key.max));
-      return exceeded.length === 0 ? null : Math.max(...exceeded.map(({ endsAt }) => endsAt.getTime()));
+      for (const key of keys) {
+        const until = await countOne(key);
+        if (until !== null) return until;
+      }
+      return null;
     },
     async clear({ hash }: LimitKey): Promise<void> {
       await database.query('delete from sign_in_failures where key_sha256 = $1::bytea', [hash]);

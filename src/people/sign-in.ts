@@ -55,7 +55,7 @@ export function createSignIn({ database, clock }: { readonly database: Database;
       const byAccount = limitKey('account', account, maxPerAccount);
       const byAddress = limitKey('address', networkOf(address), maxPerAddress);
       const byBoth = limitKey('account and address', `${networkOf(address)} ${account}`, maxFromOnePlace);
-      const until = await limit.count([byBoth, byAccount, byAddress]);
+      const until = await limit.count([byAddress, byBoth, byAccount]);
       if (until !== null) return { kind: 'limited', until };
       const [row] = await database.query<{ id: string; hash: string | null }>(
         'select id, password_hash as hash from people where email = $1::text and disabled_at is null',

@@ -1,4 +1,6 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, jest, test } from '@jest/globals';
+import { unitLabels } from '../../src/console/frame/time-range.ts';
+import { formatTimeIn } from '../../src/console/frame/values.ts';
 import { addDays, fromLocalTime, offsetAt, splitRange, startOf, startOfNext, toLocalTime } from '../../src/core/time-zone.ts';
 
 const iso = (at: number): string => new Date(at).toISOString();
@@ -31,6 +33,25 @@ test.each([
 ] as const)('in %s, the %s of %s runs from %s to %s', (zone, unit, time, start, next) => {
   expect(iso(startOf(unit, zone, at(time)))).toBe(start);
   expect(iso(startOfNext(unit, zone, at(time)))).toBe(next);
+});
+
+test('creates the formats of a time zone only once for all spellings of its name', () => {
+  const use = (zone: string): unknown[] => [
+    offsetAt(zone, at('2026-07-01T00:00:00Z')),
+    formatTimeIn(at('2026-07-01T00:00:00Z'), zone),
+    unitLabels('day', zone, at('2026-07-01T00:00:00Z')),
+    unitLabels('hour', zone, at('2026-07-01T02:00:00Z')),
+  ];
+  const create = jest.spyOn(Intl, 'DateTimeFormat');
+  try {
+    const formatted = use('Pacific/Chatham');
+    expect(create).toHaveBeenCalled();
+    create.mockClear();
+    for (const zone of ['pacific/chatham', 'PACIFIC/CHATHAM', 'Pacific/cHATHAM']) expect(use(zone)).toEqual(formatted);
+    expect(create).not.toHaveBeenCalled();
+  } finally {
+    create.mockRestore();
+  }
 });
 
 test('resolves local times that a clock change skips or repeats', () => {

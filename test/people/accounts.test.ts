@@ -93,6 +93,22 @@ describeDatabases('accounts of people', (database) => {
     expect(await attempt('2001:db8:0:8::1')).toMatchObject({ kind: 'ok' });
   });
 
+  test.each([
+    ['a network', 'address 203.0.113.9', () => uniqueEmail()],
+    ['an account from one address', 'account and address 203.0.113.9 ann@acme.example', () => 'ann@acme.example'],
+  ])('stores nothing more about attempts once %s is blocked', async (_name, key, createEmail) => {
+    await database().query(`insert into sign_in_failures select sha256(convert_to($1::text, 'UTF8')), 100, $2::timestamptz`, [
+      key,
+      new Date(now + 60_000),
+    ]);
+    const attempt = () => people.signIn.withPassword({ email: createEmail(), password, address: '203.0.113.9' });
+    const countRows = () => database().query('select count(*)::integer as rows from sign_in_failures');
+    expect(await attempt()).toEqual({ kind: 'limited', until: now + 60_000 });
+    const rows = await countRows();
+    for (let index = 0; index < 10; index += 1) expect(await attempt()).toEqual({ kind: 'limited', until: now + 60_000 });
+    expect(await countRows()).toEqual(rows);
+  });
+
   test('ends the sessions, links and tokens of a disabled person', async () => {
     const { id } = await people.accounts.create({ email });
     const { secret } = await people.sessions.start(id, { userAgent: null });

@@ -1,7 +1,6 @@
 /** Renders the picker for the time range of a view, links that keep the range, and labels for units of time. */
-import { addDays, type CalendarUnit, offsetOfRepeatedTime, startOf } from '../../core/time-zone.ts';
+import { addDays, type CalendarUnit, createOncePerZone, offsetOfRepeatedTime, startOf } from '../../core/time-zone.ts';
 import { formatLocal, type Period, type Range, type RangePreset } from '../../usage/analytics/range.ts';
-import { createOnce } from './create-once.ts';
 import { type Html, html } from './html.ts';
 import { pageParameter, withQuery } from './navigation.ts';
 import type { ConsoleContext } from './route.ts';
@@ -84,7 +83,7 @@ export function unitStart(zone: string, at: number): string {
   return `${formatTimeIn(at, zone, 'minute')} ${offsetOfRepeatedTime(zone, at)}`.trimEnd();
 }
 
-const axisDates = createOnce((zone: string) => new Intl.DateTimeFormat('en-GB', { timeZone: zone, day: 'numeric', month: 'short' }));
+const axisDates = createOncePerZone((zone) => new Intl.DateTimeFormat('en-GB', { timeZone: zone, day: 'numeric', month: 'short' }));
 
 export function unitLabels(unit: CalendarUnit, zone: string, at: number): { readonly label: string; readonly axisLabel: string } {
   const minute = formatTimeIn(at, zone, 'minute');

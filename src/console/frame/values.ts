@@ -1,4 +1,5 @@
 import { toUsd } from '../../core/cost.ts';
+import { createOncePerZone } from '../../core/time-zone.ts';
 import { trimEnd } from '../../core/trim.ts';
 import { createOnce } from './create-once.ts';
 import { type Html, html } from './html.ts';
@@ -116,7 +117,7 @@ export function time(at: number | Date | null, zone: string, style: TimeStyle = 
   return html`<time datetime="${iso}" title="${formatTimeIn(at, zone, 'millisecond')} ${zone}">${formatTimeIn(at, zone, style)}</time>`;
 }
 
-const timesIn = createOnce((zone: string) => new Intl.DateTimeFormat('sv-SE', { timeZone: zone, dateStyle: 'short', timeStyle: 'medium' }));
+const timesIn = createOncePerZone((zone) => new Intl.DateTimeFormat('sv-SE', { timeZone: zone, dateStyle: 'short', timeStyle: 'medium' }));
 
 export function formatTimeIn(at: number | Date, zone: string, style: TimeStyle = 'second'): string {
   const text = timesIn(zone).format(at);
