@@ -106,7 +106,7 @@ function checkAccount({ row, call, bill, billedNanos, received }: Account): Viol
   // The process was killed, and whoever recovered its journal knew only the request
   // (docs/architecture/request-lifecycle.md).
   if (row.outcome === 'unknown')
-    return checkEstimate({ row, bill, received: undefined }).map(([sentence, detail]) => ({ sentence, detail, calls }));
+    return checkEstimate({ row, bill, received: undefined, call }).map(([sentence, detail]) => ({ sentence, detail, calls }));
   const violation = (sentence: Sentence, detail: string): Violation[] => [{ sentence, detail, calls }];
   const isEqual = Math.abs(row.costNanos - billedNanos) <= nanosTolerance && totalTokens(row.tokens) === totalTokens(bill.tokens);
   const difference = `recorded ${format(row.costNanos, totalTokens(row.tokens))}, billed ${format(billedNanos, totalTokens(bill.tokens))}`;
@@ -118,10 +118,10 @@ function checkAccount({ row, call, bill, billedNanos, received }: Account): Viol
   const isOnlyBill = nanosOf(bill) === billedNanos;
   if (received?.isWhole === true && received.status === 200 && bill.usageSent && bill.failure === null && isOnlyBill)
     return violation('marked', difference);
-  return checkEstimate({ row, bill, received }).flatMap(([sentence, detail]) => violation(sentence, detail));
+  return checkEstimate({ row, bill, received, call }).flatMap(([sentence, detail]) => violation(sentence, detail));
 }
 
-function checkEstimate({ row, bill, received }: Pick<Account, 'row' | 'received'> & { bill: Bill }): [Sentence, string][] {
+function checkEstimate({ row, bill, received, call }: Pick<Account, 'row' | 'received' | 'call'> & { bill: Bill }): [Sentence, string][] {
   const found: [Sentence, string][] = [];
   const billedInput = totalTokens({ ...bill.tokens, output: 0 });
   const unknownPerImage = Math.max(0, bill.model.tokensPerImage - estimatedTokensPerImage);
@@ -135,8 +135,8 @@ function checkEstimate({ row, bill, received }: Pick<Account, 'row' | 'received'
     found.push(['delivered', `recorded ${row.tokens.output} tokens of output, delivered ${delivered}`]);
   const hasBrokenOff = row.outcome === 'client_left' || row.outcome === 'interrupted';
   // We allow 16 more tokens because the gateway counts the tool's name, which the scripted vendors don't bill. It also
-  // counts what a model may have generated before its first content.
-  const mostHidden = tokensWithin(row.endedAt - row.startedAt);
+  // counts what a model may have generated before its first content, in each of its choices.
+  const mostHidden = tokensWithin(row.endedAt - row.startedAt) * (call?.choices ?? 1);
   if (hasBrokenOff && row.stream && row.tokens.output > bill.tokens.output + tokensTolerance + 16 + mostHidden)
     found.push(['inflated', `recorded ${row.tokens.output} tokens of output, generated ${bill.tokens.output}`]);
   return found;

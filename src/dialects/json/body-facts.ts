@@ -20,6 +20,8 @@ export interface BodyFacts {
   readonly leastTokens: number;
   readonly hidesAscii: boolean;
   readonly refersElsewhere: boolean;
+  /** The number of media items in a request for embeddings or a rerank call (see `countMedia`). 0 on other routes. */
+  readonly media: number;
   readonly mentionsCacheControl: boolean;
   /**
    * A hash of everything in the body that can change the response (see `digestParameters`). Null if the project has no

@@ -1,14 +1,14 @@
 /**
  * Checks a large body and collects facts about it. This can take up to a second, so it runs in the low-priority thread.
  */
-import type { TextRoute } from '../../core/call.ts';
+import { isPromptRoute, type TextRoute } from '../../core/call.ts';
 import type { BodySpans } from '../../core/json/spans.ts';
 import type { BodyFacts } from '../json/body-facts.ts';
 import { bodyKeys, hidesAscii, scanJson } from '../json/body-members.ts';
 import { digestParameters } from '../json/parameter-digest.ts';
 import { countLeastTokens } from '../prompt/least-tokens.ts';
 import { measureInput } from './input-size.ts';
-import { mentionsCacheControl, refersElsewhere } from './outside-input.ts';
+import { countMedia, mentionsCacheControl, refersElsewhere } from './outside-input.ts';
 import { readRequestTexts } from './rule-texts.ts';
 
 export interface BodyUse {
@@ -32,6 +32,7 @@ export function inspectBody(
     leastTokens: countLeastTokens(body, Number.POSITIVE_INFINITY),
     hidesAscii: hidesAscii(body),
     refersElsewhere: refersElsewhere(body, route),
+    media: isPromptRoute(route) ? 0 : countMedia(body),
     mentionsCacheControl: mentionsCacheControl(body),
     digest: isCached ? digestParameters(body, spans) : null,
     texts: hasRules ? readRequestTexts(body) : null,

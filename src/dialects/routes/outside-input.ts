@@ -3,6 +3,9 @@
  * more expensive than the length of its prompt suggests.
  */
 import type { TextRoute } from '../../core/call.ts';
+import { characters } from '../../core/json/characters.ts';
+import type { BodySpans, Member } from '../../core/json/spans.ts';
+import { skipSpace } from '../../core/json/syntax.ts';
 import { factsOf } from '../json/body-facts.ts';
 import { knownRegionsOf, type References, unknownPieces } from '../json/known-regions.ts';
 
@@ -11,9 +14,14 @@ const cacheMark = Buffer.from('"cache_control"');
 const typeMark = Buffer.from('"type"');
 /**
  * Fields and part types that refer to input outside the body. We include `file_data` even though the file is in the
- * body, because its pages may be compressed, so a small file can have many of them.
+ * body, because its pages may be compressed, so a small file can have many of them. Some vendors also
+ * accept a data URL with a PDF or a video where a request normally has an image. A `file_id` that's an object is a
+ * property in the schema of a tool.
  */
-const reference = /"(?:file_id|file_url|file_data|video_url|audio_url|document_url|item_reference)"|"(?:input_audio|data)"\s*:\s*"https?:/;
+const reference =
+  /"(?:file_id|file_url|file_data)"\s*:\s*[^\s{]|"(?:video_url|audio_url|document_url|item_reference)"|"(?:input_audio|data)"\s*:\s*"https?:|"type"\s*:\s*"mcp|"data:(?!image|audio|text)\w+\\?\//;
+/** A tool that lets the vendor call an MCP server. */
+const mcpTool = /"type"\s*:\s*"mcp(?:_toolset)?"/;
 /**
  * Matches an object with nothing but an id. On the responses route that's a reference to an earlier item, because the
  * `type` of an item is optional.
@@ -50,6 +58,56 @@ export function refersElsewhere(body: Buffer, route: TextRoute): boolean {
   const has = (name: keyof References): boolean => found.some((references) => references[name]);
   if (route === 'responses') return has('hasReference') || has('hasItemById') || (has('hasDocument') && has('hasDocumentSource'));
   return has('hasTypes') && (has('hasReference') || (has('hasDocument') && has('hasDocumentSource')));
+}
+
+const { closeBracket, openBrace, openBracket } = characters;
+const cachedMark = Buffer.from('cached');
+const mcpMark = Buffer.from('mcp');
+
+/** Checks whether the fields of a request refer to content that Gemini has cached, or to MCP servers. */
+export function namesOutsideInput(body: Buffer, { members }: BodySpans): boolean {
+  if (isNamed(members.get('cached_content')) || isNamed(members.get('cachedContent')) || namesServers(body, members)) return true;
+  return ['extra_body', 'google'].some((key) => {
+    const value = members.get(key)?.value;
+    return value !== undefined && body.subarray(value.start, value.end).includes(cachedMark);
+  });
+}
+
+/**
+ * Checks whether the vendor may call MCP servers. Their results become input of the model while it is already
+ * generating, so the usage at the beginning of a stream doesn't include them.
+ */
+export function usesServers(body: Buffer, { members }: BodySpans): boolean {
+  return namesServers(body, members) || (body.includes(mcpMark) && mcpTool.test(body.toString('latin1')));
+}
+
+function namesServers(body: Buffer, members: BodySpans['members']): boolean {
+  const servers = members.get('mcp_servers');
+  if (servers === undefined || !isNamed(servers)) return false;
+  const { start } = servers.value;
+  return body[start] !== openBracket || body[skipSpace(body, start + 1)] !== closeBracket;
+}
+
+export function isNamed(member: Member | undefined): boolean {
+  return member !== undefined && member.kind !== 'null';
+}
+
+/**
+ * Matches media in a request for embeddings, given by its address or as base64. Media is always in an object, where it
+ * can have any key except those that stand for text.
+ */
+const media =
+  /:(?<!"(?:input|text|query|title|content)"\s*:)\s*"(?:(?:https?|gs|s3|file):|data:\w+\\?\/|iVBORw0KGgo|\\?\/9j\\?\/|R0lGOD|UklGR|JVBERi0)/gi;
+const escapedCharacter = /\\u00([0-7][0-9a-f])/gi;
+
+/** Counts the images, documents and videos in a request for embeddings or a rerank call. */
+export function countMedia(body: Buffer): number {
+  const known = factsOf(body)?.media;
+  if (known !== undefined) return known;
+  // Most requests are lists of plain strings, so they have no object besides the body itself.
+  if (body.indexOf(openBrace, body.indexOf(openBrace) + 1) < 0) return 0;
+  const text = body.toString('latin1').replace(escapedCharacter, (_escape, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
+  return text.match(media)?.length ?? 0;
 }
 
 /** Checks whether the body mentions `cache_control`, which asks the vendor to cache the prompt. */

@@ -5,9 +5,11 @@ import { tokenCost } from '../../core/cost.ts';
 import { type CallUnits, noTokens, type Tokens } from '../../core/pricing.ts';
 import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
 import { estimateTokens } from '../../dialects/contract/token-usage.ts';
-import { estimateInput, estimateSearches, isChargedBySearch, tokensWithin } from './estimate.ts';
+import { usesServers } from '../../dialects/routes/outside-input.ts';
+import { estimateInput, tokensWithin } from './estimate.ts';
 import { extraUnits } from './extra-charges.ts';
-import { maxOutputTokens, reservedUsage } from './usage-bounds.ts';
+import { estimateSearches, isChargedBySearch } from './searches.ts';
+import { countChoices, maxOutputTokens, outsideInput, reservedUsage } from './usage-bounds.ts';
 
 const noUnits: CallUnits = {};
 
@@ -48,6 +50,9 @@ export function computeCharge(call: Call, candidate: Candidate, summary: Respons
  * Returns the vendor's final token counts. If the vendor didn't send any, we estimate them from the request and from
  * what it generated, even if the caller never received that. If the response ended early, the estimate includes
  * reasoning that the model may have generated before its first content.
+ *
+ * We can't estimate input that isn't in the body, such as a file, so we charge what we've reserved for it. Otherwise,
+ * callers could have such input processed almost for free, by leaving before the vendor reports its usage.
  */
 function resolveTokens(
   call: Call,
@@ -60,10 +65,13 @@ function resolveTokens(
   const reported = tokens ?? noTokens;
   // Some vendors report zero input tokens until the final usage event.
   const isInputKnown = reported.input + reported.cachedInput + reported.cacheWrite + reported.cacheWrite1h > 0;
-  const input = isInputKnown ? reported.input : estimateInput(call.body);
-  const hidden = outcome === 'ok' ? 0 : Math.min(tokensWithin(hiddenMs), maxOutputTokens(call, candidate));
+  const mayGrow = isInputKnown && usesServers(call.body, call.spans);
+  const outside = isInputKnown && !mayGrow ? null : outsideInput(call, candidate);
+  const input = outside ?? (isInputKnown ? reported : { ...noTokens, input: estimateInput(call.body) });
+  // The model generates all choices at the same time.
+  const hidden = outcome === 'ok' ? 0 : Math.min(tokensWithin(hiddenMs) * countChoices(call), maxOutputTokens(call, candidate));
   return {
-    tokens: { ...reported, input, output: Math.max(reported.output, generated + hidden) },
-    isEstimated: outcome !== 'ok' || generated > 0 || !isInputKnown,
+    tokens: { ...input, output: Math.max(reported.output, generated + hidden) },
+    isEstimated: outcome !== 'ok' || generated > 0 || !isInputKnown || mayGrow,
   };
 }

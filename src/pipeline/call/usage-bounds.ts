@@ -8,13 +8,14 @@ import { type Call, isPromptRoute } from '../../core/call.ts';
 import type { Candidate } from '../../core/candidate.ts';
 import { clampToSafeInteger, tokenCost } from '../../core/cost.ts';
 import { type CallUnits, noTokens, type Price, type Tokens } from '../../core/pricing.ts';
+import { estimateTokens as estimateTextTokens } from '../../dialects/contract/token-usage.ts';
 import type { InputSize } from '../../dialects/json/body-facts.ts';
 import { hidesAscii, parseLenientCount, parsePositiveInteger, parseStringMember } from '../../dialects/json/body-members.ts';
 import { measureInput } from '../../dialects/routes/input-size.ts';
-import { mentionsCacheControl, refersElsewhere } from '../../dialects/routes/outside-input.ts';
+import { countMedia, isNamed, mentionsCacheControl, namesOutsideInput, refersElsewhere } from '../../dialects/routes/outside-input.ts';
 import { inputWindowOf } from '../../failover/context-window.ts';
-import { estimateSearches } from './estimate.ts';
 import { requestedTiers, requestedTools } from './extra-charges.ts';
+import { estimateSearches } from './searches.ts';
 import { defaultEstimate, type UsageEstimate, type UsageEstimates } from './usage-estimates.ts';
 
 /** Most model families charge less than this. The catalog sets `image_tokens` for those that charge more. */
@@ -64,8 +65,40 @@ export function usageBounds(call: Call, candidates: readonly Candidate[], estima
  */
 export function reservedUsage(call: Call, candidate: Candidate): LargestUsage & { readonly costNanos: number | null } {
   const { price } = candidate;
-  const { tokens, units } = largestUsage(call, { candidate, price, input: new ScannedInput(call) });
+  const input = new ScannedInput(call);
+  const { tokens, units } = largestUsage(call, { candidate, price, input });
+  reservedOutside.set(call, outsideInput(call, candidate, input));
   return { tokens, units, costNanos: price === null ? null : clampToSafeInteger(tokenCost(tokens, price, units)) };
+}
+
+const reservedOutside = new WeakMap<Call, Tokens | null>();
+
+/** Returns the `outsideInput` of the candidate for which `reservedUsage` was last called. */
+export function reservedOutsideInput(call: Call): Tokens | null {
+  return reservedOutside.get(call) ?? null;
+}
+
+/**
+ * Returns the input that we charge for a call if its vendor didn't report the usage and a part of the input isn't in
+ * the body. This is the input that we reserve, except that we never charge more than fits into the model's window.
+ * Returns null if all of the input is in the body.
+ */
+export function outsideInput(call: Call, candidate: Candidate, input = new ScannedInput(call)): Tokens | null {
+  const window = assumedWindow(candidate);
+  if (!isPromptRoute(call.route)) {
+    const media = input.media();
+    return media === 0 ? null : { ...noTokens, input: estimateTextTokens(input.size.textBytes) + media * window };
+  }
+  if (input.size.documentBytes === 0 && !input.isElsewhere()) return null;
+  const { price } = candidate;
+  const { tokens } = largestUsage(call, { candidate, price, input });
+  const fitting = (count: number): number => Math.min(count, window);
+  const { input: uncached, cacheWrite, cacheWrite1h } = tokens;
+  return { ...noTokens, input: fitting(uncached), cacheWrite: fitting(cacheWrite), cacheWrite1h: fitting(cacheWrite1h) };
+}
+
+function assumedWindow(candidate: Candidate): number {
+  return inputWindowOf(candidate) ?? defaultInputWindow;
 }
 
 /**
@@ -76,6 +109,7 @@ class ScannedInput {
   readonly #call: Call;
   #mayHide: boolean | null = null;
   #isElsewhere: boolean | null = null;
+  #media: number | null = null;
 
   constructor(call: Call) {
     this.size = measureInput(call.body);
@@ -91,6 +125,12 @@ class ScannedInput {
   isElsewhere(): boolean {
     this.#isElsewhere ??= this.mayHide() || hasInputElsewhere(this.#call);
     return this.#isElsewhere;
+  }
+
+  /** Returns the number of media items in a request for embeddings or a rerank call. */
+  media(): number {
+    this.#media ??= countMedia(this.#call.body);
+    return this.#media;
   }
 }
 
@@ -149,10 +189,12 @@ function largestUsage(call: Call, { candidate, price, input: scanned }: PricedCa
   let input = size.textBytes + mediaTokens(size, candidate);
   if (!isPromptRoute(route)) {
     const isSearched = route === 'rerank' && price?.perSearchNanos !== undefined;
+    // A model for embeddings reads each item on its own, so each one can fill the window.
+    input += scanned.media() * assumedWindow(candidate);
     const searches = isSearched ? Math.max(estimateSearches(call), 1 + Math.floor(body.length / bytesPerSearch)) : 0;
     return { tokens: { ...noTokens, input }, units: { searches } };
   }
-  const window = inputWindowOf(candidate) ?? defaultInputWindow;
+  const window = assumedWindow(candidate);
   if (input < window && scanned.isElsewhere()) input = window;
   const output = maxOutputTokens(call, candidate);
   if (price === null) return { tokens: { ...noTokens, input, output }, units: {} };
@@ -198,12 +240,13 @@ function surchargedTiers(call: Call, { tierMillionths }: Price): string {
     .join('+');
 }
 
+const outsideFields = ['previous_response_id', 'conversation', 'prompt'] as const;
+
 /**
  * Returns true if the vendor reads input that isn't in the body itself, e.g. an earlier response or one of its items, a
- * stored prompt, a file, or media at a URL.
+ * stored prompt, cached content, a file, the results of an MCP server, or media at a URL.
  */
-function hasInputElsewhere({ route, body, spans: { members } }: Call): boolean {
-  const isNamed = (key: string): boolean => members.has(key) && members.get(key)?.kind !== 'null';
-  if (route === 'responses' && (isNamed('previous_response_id') || isNamed('conversation') || isNamed('prompt'))) return true;
-  return refersElsewhere(body, route);
+function hasInputElsewhere({ route, body, spans }: Call): boolean {
+  if (route === 'responses' && outsideFields.some((key) => isNamed(spans.members.get(key)))) return true;
+  return namesOutsideInput(body, spans) || refersElsewhere(body, route);
 }

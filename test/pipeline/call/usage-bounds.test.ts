@@ -15,6 +15,7 @@ import { estimateRequest } from '../../../src/pipeline/call/estimate.ts';
 import { backgroundCaller, buildInternalCall } from '../../../src/pipeline/call/internal-call.ts';
 import { usageBounds } from '../../../src/pipeline/call/usage-bounds.ts';
 import { createUsageEstimates, type UsageEstimates } from '../../../src/pipeline/call/usage-estimates.ts';
+import { outsideInputs } from './outside-inputs.ts';
 
 const searched: Price = {
   inputNanos: 0n,
@@ -242,46 +243,43 @@ describe('the input tokens that a call reserves', () => {
     expect(inputOf('chat', umlauts, rates)).toBe(Buffer.byteLength(umlauts) * 1_250);
   });
 
+  test.each(outsideInputs)("reserves the model's whole window if the request refers to %s", (_what, route, members) => {
+    const body = { model: 'one/m', max_tokens: 1, ...members };
+    expect(inputOf(route, body, { inputNanos: 1_000_000_000n }, { maxInputTokens: 400_000 })).toBe(400_000 * 1_000);
+  });
+
   test.each<[string, TextRoute, object]>([
-    ['an earlier response', 'responses', { previous_response_id: 'resp_1' }],
-    ['a conversation', 'responses', { conversation: 'conv_1' }],
-    ['a stored prompt', 'responses', { prompt: { id: 'pmpt_1' } }],
-    ['a file', 'responses', { input: [{ role: 'user', content: [{ type: 'input_file', file_id: 'file-1' }] }] }],
+    ['an empty list of MCP servers', 'messages', { ...hello, max_tokens: 1, mcp_servers: [] }],
     [
-      'a document by URL',
-      'messages',
-      { messages: [{ role: 'user', content: [{ type: 'document', source: { type: 'url', url: 'https://example.com/a.pdf' } }] }] },
-    ],
-    ['an item of an earlier response', 'responses', { input: [{ type: 'item_reference', id: 'msg_1' }] }],
-    ['an item of an earlier response without its type', 'responses', { input: [{ id: 'msg_1' }] }],
-    ...(
-      [
-        ["a document by URL in Mistral's format", { type: 'document_url', document_url: 'https://example.com/a.pdf' }],
-        ['a file by its address', { type: 'file', file: { filename: 'a.pdf', file_data: 'https://example.com/a.pdf' } }],
-        ['audio by its address', { type: 'audio_url', audio_url: { url: 'https://example.com/a.mp3' } }],
-        [
-          'audio by its address instead of data',
-          { type: 'input_audio', input_audio: { data: 'https://example.com/a.mp3', format: 'mp3' } },
-        ],
-        // Pages are compressed, so a document can have a thousand times more tokens than bytes.
-        ['a small document', { type: 'file', file: { filename: 'a.pdf', file_data: 'data:application/pdf;base64,JVBERi0xLjc=' } }],
-      ] as const
-    ).map(([what, part]): [string, TextRoute, object] => [what, 'chat', { messages: [{ role: 'user', content: [part] }] }]),
-    [
-      'a small document of messages',
-      'messages',
+      'a tool with a property called file_id',
+      'chat',
       {
-        messages: [
-          {
-            role: 'user',
-            content: [{ type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: 'JVBERi0xLjc=' } }],
-          },
+        ...hello,
+        tools: [
+          { type: 'function', function: { name: 'x', parameters: { properties: { file_id: { type: 'string' } }, required: ['file_id'] } } },
         ],
       },
     ],
-  ])("reserves the model's whole window if the request refers to %s", (_what, route, members) => {
-    const body = { model: 'one/m', max_tokens: 1, ...members };
-    expect(inputOf(route, body, { inputNanos: 1_000_000_000n }, { maxInputTokens: 400_000 })).toBe(400_000 * 1_000);
+    ['a text about data', 'chat', { messages: [{ role: 'user', content: [{ type: 'text', text: 'data: 1' }] }] }],
+    ['texts to embed', 'embeddings', { input: ['https://example.com', '{"url": "https://example.com"}'] }],
+    ['texts to embed in objects', 'embeddings', { input: [{ text: 'https://example.com' }] }],
+  ])('reserves only the input in the body for %s', (_what, route, members) => {
+    const body = { model: 'one/m', ...members };
+    expect(inputOf(route, body, { inputNanos: 1_000_000_000n }, { maxInputTokens: 400_000 })).toBeLessThan(1_000 * 1_000);
+  });
+
+  test.each<[string, TextRoute, object | string, number]>([
+    ['an image', 'embeddings', { input: [{ image: 'https://example.com/a.png' }] }, 1],
+    ['an image with an escaped address', 'embeddings', '{"model":"one/m","input":[{"image":"\\u0068ttps://example.com/a.png"}]}', 1],
+    ['several kinds of media', 'embeddings', { input: [{ image: 'https://a/b' }, { pdf: 'https://a/b' }, { video: 'gs://a/b' }, 'hi'] }, 3],
+    ['a nested image', 'embeddings', { inputs: [{ content: [{ type: 'image_url', image_url: 'https://a/b' }] }] }, 1],
+    ['a small image with many pixels', 'embeddings', { input: [{ image: 'iVBORw0KGgoAAAA' }, { image: 'data:image/png;base64,iVBO' }] }, 2],
+    ['a document to rank', 'rerank', { query: 'hi', documents: [{ image: 'https://a/b' }] }, 1],
+  ])('reserves the window for each media item of a request without a prompt: %s', (_what, route, members, items) => {
+    const body = typeof members === 'string' ? members : { model: 'one/m', ...members };
+    const cost = inputOf(route, body, { inputNanos: 1_000_000_000n }, { maxInputTokens: 8_000 });
+    expect(cost).toBeGreaterThanOrEqual(items * 8_000 * 1_000);
+    expect(cost).toBeLessThan((items * 8_000 + 5_500) * 1_000);
   });
 
   test('reserves the most tokens that an image can take for its model family', () => {

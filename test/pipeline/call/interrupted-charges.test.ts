@@ -1,0 +1,101 @@
+/**
+ * Tests what we charge for a call that ended before its vendor reported the usage. Callers shouldn't get work for free
+ * by leaving early, wherever the input of their call is.
+ */
+import { describe, expect, test } from '@jest/globals';
+import type { Call, TextRoute } from '../../../src/core/call.ts';
+import type { Candidate } from '../../../src/core/candidate.ts';
+import { scanObject } from '../../../src/core/json/spans.ts';
+import { noTokens, type Tokens } from '../../../src/core/pricing.ts';
+import { bodyKeys } from '../../../src/dialects/json/body-members.ts';
+import { routeCodecs } from '../../../src/dialects/routes/route-codecs.ts';
+import { computeCharge } from '../../../src/pipeline/call/charge.ts';
+import { estimateInput, estimateRequest } from '../../../src/pipeline/call/estimate.ts';
+import { backgroundCaller } from '../../../src/pipeline/call/internal-call.ts';
+import { reservedUsage, usageBounds } from '../../../src/pipeline/call/usage-bounds.ts';
+import { outsideInputs } from './outside-inputs.ts';
+
+/** A token costs one nano-dollar, so costs are easy to compare with tokens. */
+const price = {
+  inputNanos: 1_000_000n,
+  outputNanos: 1_000_000n,
+  cachedInputNanos: 1_000_000n,
+  cacheWriteNanos: 1_000_000n,
+  cacheWrite1hNanos: 1_000_000n,
+};
+const window = 200_000;
+const candidate: Candidate = {
+  ...{ id: 'one/m', provider: 'one', model: 'm', dialect: 'chat', price },
+  ...{ maxOutputTokens: 1_000, maxInputTokens: window },
+};
+const hello = { model: 'one/m', max_tokens: 100, messages: [{ role: 'user', content: 'hi' }] };
+
+function callOf(route: TextRoute, members: object | string): Call {
+  const body = Buffer.from(typeof members === 'string' ? members : JSON.stringify(members));
+  const spans = scanObject(body, bodyKeys);
+  const { maxOutputTokens } = routeCodecs[route].parseRequest(body, spans);
+  return { route, body, spans, maxOutputTokens, caller: backgroundCaller('acme') } as unknown as Call;
+}
+
+/** Charges a stream that ends before the vendor reports its final usage. */
+function chargeStream(call: Call, tokens: Tokens | null = null) {
+  const turn = { text: '', toolCalls: [] };
+  return computeCharge(call, candidate, { tokens, isFinal: false, generatedCharacters: 0, turn }, { outcome: 'client_left', hiddenMs: 0 });
+}
+
+/** Charges a call that is cut off before its response, like `attempt.ts` does. */
+function chargeWithoutResponse(call: Call, durationMs = 30) {
+  const { tokens } = reservedUsage(call, candidate);
+  return estimateRequest(call, price, { durationMs, maxOutputTokens: tokens.output });
+}
+
+describe.each(outsideInputs)('a call that refers to %s', (_what, route, members) => {
+  const call = callOf(route, { model: 'one/m', max_tokens: 1, ...members });
+
+  test('charges the reserved input if the call ends early', () => {
+    for (const { tokens, costNanos } of [chargeStream(call), chargeWithoutResponse(call)]) {
+      expect(tokens.input).toBe(window);
+      expect(costNanos).toBeGreaterThanOrEqual(window);
+      expect(costNanos).toBeLessThanOrEqual(usageBounds(call, [candidate]).costNanos);
+    }
+  });
+});
+
+test('charges an estimate of the input in the body if the call ends early', () => {
+  const call = callOf('chat', hello);
+  const input = estimateInput(call.body);
+  expect(input).toBeLessThan(50);
+  expect(chargeStream(call).tokens).toEqual({ ...noTokens, input });
+  expect(chargeWithoutResponse(call).tokens).toEqual({ ...noTokens, input, output: 3 });
+});
+
+test('charges the reserved input even if the body hides the reference', () => {
+  const members = { ...hello, messages: [{ role: 'user', content: [{ type: 'file', file: { file_id: 'file-1' } }] }] };
+  const call = callOf('chat', JSON.stringify(members).replace('file_id', 'fil\\u0065_id'));
+  expect(chargeStream(call).tokens.input).toBe(window);
+});
+
+test("charges at most the model's window for a reference in a long body", () => {
+  const text = { type: 'text', text: 'long text '.repeat(30_000) };
+  const call = callOf('chat', { ...hello, messages: [{ role: 'user', content: [text, { type: 'file', file: { file_id: 'file-1' } }] }] });
+  expect(chargeStream(call).tokens.input).toBe(window);
+});
+
+test('charges the input that the vendor has already reported, except for MCP servers, whose results come later', () => {
+  const reported = { ...noTokens, input: 5_000, output: 1 };
+  const source = { type: 'url', url: 'https://example.com/a.pdf' };
+  const file = { ...hello, messages: [{ role: 'user', content: [{ type: 'document', source }] }] };
+  expect(chargeStream(callOf('messages', file), reported).tokens).toEqual(reported);
+  const servers = { mcp_servers: [{ type: 'url', url: 'https://example.com', name: 'x' }] };
+  expect(chargeStream(callOf('messages', { ...hello, ...servers }), reported).tokens).toEqual({ ...reported, input: window });
+});
+
+test('charges each media item of a request for embeddings without reported usage', () => {
+  const call = callOf('embeddings', { model: 'one/m', input: [{ image: 'https://example.com/a.png' }, { pdf: 'https://example.com/b' }] });
+  for (const { tokens } of [chargeStream(call), chargeWithoutResponse(call)]) expect(tokens.input).toBeGreaterThanOrEqual(2 * window);
+});
+
+test('charges the output that all choices may have produced before a call is cut off', () => {
+  expect(chargeWithoutResponse(callOf('chat', { ...hello, n: 8 }), 500).tokens.output).toBe(8 * 50);
+  expect(chargeWithoutResponse(callOf('chat', { ...hello, n: 8 }), 60_000).tokens.output).toBe(8 * 100);
+});
