@@ -1,6 +1,6 @@
 /**
- * Tests that the cost of a call, and its usage on ceilings, includes attempts that timed out, because a vendor may bill
- * them.
+ * Tests that the cost of a call, and its usage on ceilings, includes attempts that timed out and calls that the caller
+ * has left, because a vendor may bill them.
  */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { eventually, jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';
@@ -9,6 +9,8 @@ import { type LocalServer, startLocalServer } from '../support/local-server.ts';
 const maxOutput = 100_000;
 /** The bound of one attempt: its output at 10 USD per million tokens. Input is free. */
 const boundUsd = 1;
+/** The window of the models that read a file. We can't know how much of it the file takes up. */
+const fileWindow = 200_000;
 
 let vendor: LocalServer;
 /** Responds to the call that is waiting for us at the provider. */
@@ -23,7 +25,10 @@ beforeAll(async () => {
       response.setHeader('content-type', 'application/json').end(JSON.stringify({ choices, usage }));
     };
     if (request.url?.startsWith('/held/')) release = answer;
-    else if (!request.url?.startsWith('/hanging/')) answer();
+    else if (request.url?.startsWith('/opening/')) {
+      const choices = [{ index: 0, delta: { role: 'assistant', content: 'hi' } }];
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).write(`data: ${JSON.stringify({ choices })}\n\n`);
+    } else if (!request.url?.startsWith('/hanging/')) answer();
   });
 });
 afterAll(() => vendor.close());
@@ -35,10 +40,13 @@ providers:
   hanging: { base_url: ${vendor.url}/hanging, api_key: k, dialect: chat, first_byte_timeout_ms: 300 }
   spare: { base_url: ${vendor.url}/spare, api_key: k, dialect: chat }
   held: { base_url: ${vendor.url}/held, api_key: k, dialect: chat }
+  opening: { base_url: ${vendor.url}/opening, api_key: k, dialect: chat }
 models:
   hanging/m: { input: 0, output: 10, max_output_tokens: ${maxOutput} }
   spare/m: { input: 0, output: 10, max_output_tokens: ${maxOutput} }
   held/m: { input: 0, output: 10, max_output_tokens: ${maxOutput} }
+  hanging/reader: { input: 1, output: 0, max_output_tokens: ${maxOutput}, max_input_tokens: ${fileWindow} }
+  opening/reader: { input: 1, output: 0, max_output_tokens: ${maxOutput}, max_input_tokens: ${fileWindow} }
 tiers: { standard: [hanging/m, spare/m] }
 `,
 });
@@ -49,7 +57,7 @@ async function withKey(slug: string, costCeiling: number) {
     lent.admin('POST', `/provision/teams/${slug}/keys`, { name: 'limited', ceilings: { cost: costCeiling } }),
   );
   const body = (model: string) => ({ model, messages: [{ role: 'user', content: 'hi' }] });
-  return { lent, send: (model: string) => lent.call('/v1/chat/completions', body(model), { authorization: `Bearer ${key}` }) };
+  return { lent, key, send: (model: string) => lent.call('/v1/chat/completions', body(model), { authorization: `Bearer ${key}` }) };
 }
 
 interface StoredCost {
@@ -98,4 +106,23 @@ test("doesn't fail over if the cost ceiling has no room for another attempt", as
   expect((await held).status).toBe(200);
   const rows = await readCosts(lent, 2);
   expect(rows.map(({ attempts }) => attempts.length)).toEqual([1, 1]);
+});
+
+test('uses up a cost ceiling with files whose readers leave before the vendor reports its usage', async () => {
+  const { lent, key } = await withKey('files-left', 0.5);
+  const file = { type: 'file', file: { file_id: 'file-1' } };
+  const body = (model: string) => ({ model, max_tokens: 10, messages: [{ role: 'user', content: [file] }] });
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+  const left = new AbortController();
+  const stream = await fetch(`${lent.url}/v1/chat/completions`, {
+    ...{ method: 'POST', headers, signal: left.signal },
+    body: JSON.stringify({ ...body('opening/reader'), stream: true }),
+  });
+  await stream.body?.getReader().read();
+  left.abort();
+  const [streamed] = await readCosts(lent, 1);
+  expect(streamed).toMatchObject({ cost: fileWindow * 1_000, estimated: true, settled: fileWindow * 1_000 });
+  await lent.call('/v1/chat/completions', body('hanging/reader'), { authorization: `Bearer ${key}`, 'x-gateway-timeout-ms': '100' });
+  const [, plain] = await readCosts(lent, 2);
+  expect(plain).toMatchObject({ cost: fileWindow * 1_000, estimated: true, settled: 2 * fileWindow * 1_000 });
 });
