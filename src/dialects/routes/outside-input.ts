@@ -14,12 +14,17 @@ const cacheMark = Buffer.from('"cache_control"');
 const typeMark = Buffer.from('"type"');
 /**
  * Fields and part types that refer to input outside the body. We include `file_data` even though the file is in the
- * body, because its pages may be compressed, so a small file can have many of them. Some vendors also
- * accept a data URL with a PDF or a video where a request normally has an image. A `file_id` that's an object is a
- * property in the schema of a tool.
+ * body, because its pages may be compressed, so a small file can have many of them. Some vendors also accept a data
+ * URL with a PDF or a video where a request normally has an image. A `file_id` that's an object is a property in the
+ * schema of a tool.
  */
-const reference =
-  /"(?:file_id|file_url|file_data)"\s*:\s*[^\s{]|"(?:video_url|audio_url|document_url|item_reference)"|"(?:input_audio|data)"\s*:\s*"https?:|"type"\s*:\s*"mcp|"data:(?!image|audio|text)\w+\\?\//;
+const reference = anyOf(
+  /"(?:file_id|file_url|file_data)"\s*:\s*[^\s{]/,
+  /"(?:video_url|audio_url|document_url|item_reference)"/,
+  /"(?:input_audio|data)"\s*:\s*"https?:/,
+  /"type"\s*:\s*"mcp/,
+  /"data:(?!image|audio|text)\w+\\?\//,
+);
 /** A tool that lets the vendor call an MCP server. */
 const mcpTool = /"type"\s*:\s*"mcp(?:_toolset)?"/;
 /**
@@ -96,8 +101,8 @@ export function isNamed(member: Member | undefined): boolean {
  * Matches media in a request for embeddings, given by its address or as base64. Media is always in an object, where it
  * can have any key except those that stand for text.
  */
-const media =
-  /:(?<!"(?:input|text|query|title|content)"\s*:)\s*"(?:(?:https?|gs|s3|file):|data:\w+\\?\/|iVBORw0KGgo|\\?\/9j\\?\/|R0lGOD|UklGR|JVBERi0)/gi;
+const mediaStart = anyOf(/(?:https?|gs|s3|file):/, /data:\w+\\?\//, /iVBORw0KGgo|\\?\/9j\\?\/|R0lGOD|UklGR|JVBERi0/);
+const media = new RegExp(`:(?<!"(?:input|text|query|title|content)"\\s*:)\\s*"(?:${mediaStart.source})`, 'gi');
 const escapedCharacter = /\\u00([0-7][0-9a-f])/gi;
 
 /** Counts the images, documents and videos in a request for embeddings or a rerank call. */
@@ -108,6 +113,11 @@ export function countMedia(body: Buffer): number {
   if (body.indexOf(openBrace, body.indexOf(openBrace) + 1) < 0) return 0;
   const text = body.toString('latin1').replace(escapedCharacter, (_escape, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
   return text.match(media)?.length ?? 0;
+}
+
+/** Joins the patterns into one, because a single search is faster than several. */
+function anyOf(...patterns: readonly RegExp[]): RegExp {
+  return new RegExp(patterns.map(({ source }) => source).join('|'));
 }
 
 /** Checks whether the body mentions `cache_control`, which asks the vendor to cache the prompt. */

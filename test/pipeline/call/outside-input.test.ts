@@ -1,6 +1,6 @@
 /**
- * Tests what we charge for a call that ended before its vendor reported the usage. Callers shouldn't get work for free
- * by leaving early, wherever the input of their call is.
+ * Tests what we reserve for input whose size we can't tell from the body, and what we charge if a call ends before its
+ * vendor has reported the usage. Callers shouldn't get work for free by leaving early.
  */
 import { describe, expect, test } from '@jest/globals';
 import type { Call, TextRoute } from '../../../src/core/call.ts';
@@ -98,4 +98,18 @@ test('charges each media item of a request for embeddings without reported usage
 test('charges the output that all choices may have produced before a call is cut off', () => {
   expect(chargeWithoutResponse(callOf('chat', { ...hello, n: 8 }), 500).tokens.output).toBe(8 * 50);
   expect(chargeWithoutResponse(callOf('chat', { ...hello, n: 8 }), 60_000).tokens.output).toBe(8 * 100);
+});
+
+test.each<[string, TextRoute, object | string, number]>([
+  ['an image', 'embeddings', { input: [{ image: 'https://example.com/a.png' }] }, 1],
+  ['an image with an escaped address', 'embeddings', '{"model":"one/m","input":[{"image":"\\u0068ttps://example.com/a.png"}]}', 1],
+  ['several kinds of media', 'embeddings', { input: [{ image: 'https://a/b' }, { pdf: 'https://a/b' }, { video: 'gs://a/b' }, 'hi'] }, 3],
+  ['a nested image', 'embeddings', { inputs: [{ content: [{ type: 'image_url', image_url: 'https://a/b' }] }] }, 1],
+  ['a small image with many pixels', 'embeddings', { input: [{ image: 'iVBORw0KGgoAAAA' }, { image: 'data:image/png;base64,iVBO' }] }, 2],
+  ['a document to rank', 'rerank', { query: 'hi', documents: [{ image: 'https://a/b' }] }, 1],
+])('reserves the window for each media item of a request without a prompt: %s', (_what, route, members, items) => {
+  const call = callOf(route, typeof members === 'string' ? members : { model: 'one/m', ...members });
+  const { costNanos } = usageBounds(call, [candidate]);
+  expect(costNanos).toBeGreaterThanOrEqual(items * window);
+  expect(costNanos).toBeLessThan(items * window + 5_500);
 });
