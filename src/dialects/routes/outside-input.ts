@@ -71,11 +71,12 @@ const mcpMark = Buffer.from('mcp');
 
 /** Checks whether the fields of a request refer to content that Gemini has cached, or to MCP servers. */
 export function namesOutsideInput(body: Buffer, { members }: BodySpans): boolean {
-  if (isNamed(members.get('cached_content')) || isNamed(members.get('cachedContent')) || namesServers(body, members)) return true;
-  return ['extra_body', 'google'].some((key) => {
-    const value = members.get(key)?.value;
-    return value !== undefined && body.subarray(value.start, value.end).includes(cachedMark);
-  });
+  if (isNamed(members.get('cached_content')) || isNamed(members.get('cachedContent'))) return true;
+  return namesServers(body, members) || namesCache(body, members.get('extra_body')) || namesCache(body, members.get('google'));
+}
+
+function namesCache(body: Buffer, member: Member | undefined): boolean {
+  return member !== undefined && body.subarray(member.value.start, member.value.end).includes(cachedMark);
 }
 
 /**
