@@ -8,6 +8,7 @@ import { asArray, asObject } from '../core/json/narrow.ts';
 import { parseJson } from '../core/json/parse.ts';
 import { createSseParser, type SseEvent, SseEventTooLargeError } from '../core/sse.ts';
 import {
+  addUploadUsage,
   parseEditUsage,
   parseTranscriptDelta,
   parseTranscriptionUsage,
@@ -44,6 +45,8 @@ export interface UploadResponse {
   readonly usage: () => UploadUsage | null;
   /** Returns what has been transcribed so far. There's no text for images. */
   readonly texts: () => readonly string[];
+  /** Returns false until the whole response has arrived. */
+  readonly isComplete: () => boolean;
 }
 
 /** Throws `no_route` if the provider's format doesn't support uploads. */
@@ -72,7 +75,7 @@ export async function sendUpload(httpClient: VendorHttpClient, request: UploadRe
   if (received.length === 0) throw new VendorError('unreadable', 'the response is empty', { status });
   const bytes = kind.route === 'images' ? await inlineEdits(httpClient, received, request, status) : received;
   const usage = kind.route === 'images' ? parseEditUsage(bytes) : parseTranscriptionUsage(bytes);
-  return { status, contentType, chunks: once(bytes), usage: () => usage, texts: () => [usage.text ?? ''] };
+  return { status, contentType, chunks: once(bytes), usage: () => usage, texts: () => [usage.text ?? ''], isComplete: () => true };
 }
 
 /** Throws `no_route` if the provider's image format doesn't support uploads. */
@@ -118,10 +121,11 @@ async function* once(bytes: Buffer): AsyncGenerator<Buffer, void> {
 function relayStream({ status, body }: HttpResponse, contentType: string): UploadResponse {
   const parser = createSseParser(maxImageResponseBytes);
   let usage: UploadUsage | null = null;
+  let isComplete = false;
   let deltas = '';
   const read = (events: readonly SseEvent[]): void => {
     for (const event of events) {
-      usage = parseUploadEvent(event) ?? usage;
+      usage = addUploadUsage(usage, parseUploadEvent(event));
       deltas += parseTranscriptDelta(event);
     }
   };
@@ -132,9 +136,11 @@ function relayStream({ status, body }: HttpResponse, contentType: string): Uploa
         yield chunk;
       }
       read(parser.end().events);
+      isComplete = true;
     } catch (cause) {
       throw cause instanceof SseEventTooLargeError ? new VendorError('broken', cause.message, { status, cause }) : cause;
     }
   }
-  return { status, contentType, chunks: chunks(), usage: () => usage, texts: () => [deltas, usage?.text ?? ''] };
+  const texts = () => [deltas, usage?.text ?? ''];
+  return { status, contentType, chunks: chunks(), usage: () => usage, texts, isComplete: () => isComplete };
 }

@@ -76,6 +76,9 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
     const { name, isFile, texts } = parseHead(pending.toString('utf8', opened + 2, headEnd));
     state = 'content';
     if (/^(?:image|mask)/.test(name)) images += 1;
+    // Vendors only read one recording. If there were two, we couldn't know the length of which one they bill.
+    if (name === 'file' && seen.has(name)) throw malformed('file is given more than once');
+    if (name === 'file') seen.add(name);
     isContentStart = true;
     opening = delimiter;
     const isKnown = fieldNames.has(name) || collected?.fileNames.has(name);
@@ -86,7 +89,7 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
       return [];
     }
     if (isFile) throw malformed(`${name} must not be a file`);
-    if (seen.has(name)) throw malformed(`${name} is given more than once`);
+    if (name !== 'file' && seen.has(name)) throw malformed(`${name} is given more than once`);
     seen.add(name);
     field = { name, head: take(headEnd + 4) };
     return [];

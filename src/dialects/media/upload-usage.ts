@@ -44,7 +44,7 @@ export function parseTranscriptionUsage(body: Buffer): UploadUsage {
   return readTranscript(json);
 }
 
-/** Returns null for all events except the last one of a stream, which contains the usage. */
+/** Returns null for all events except those that complete an image or a transcript. They contain the usage. */
 export function parseUploadEvent({ data }: SseEvent): UploadUsage | null {
   const event = asObject(parseJson(data));
   switch (event.type) {
@@ -55,6 +55,19 @@ export function parseUploadEvent({ data }: SseEvent): UploadUsage | null {
     default:
       return null;
   }
+}
+
+/** Adds up the usage of a stream's events. Each completed image has an event of its own, but a transcript only has one. */
+export function addUploadUsage(total: UploadUsage | null, usage: UploadUsage | null): UploadUsage | null {
+  if (!total || !usage) return usage ?? total;
+  if (usage.units.images === undefined) return usage;
+  const tokens = total.tokens && usage.tokens ? addCounts(total.tokens, usage.tokens) : (usage.tokens ?? total.tokens);
+  return { units: addCounts(total.units, usage.units), unitsEstimated: false, tokens };
+}
+
+function addCounts<Counts extends { readonly [name in keyof Counts]?: number }>(first: Counts, second: Counts): Counts {
+  const names = new Set([...Object.keys(first), ...Object.keys(second)]) as Set<keyof Counts>;
+  return Object.fromEntries([...names].map((name) => [name, (first[name] ?? 0) + (second[name] ?? 0)])) as unknown as Counts;
 }
 
 /** Returns the transcript text that this event adds. Empty unless the event is a text delta. */

@@ -65,7 +65,7 @@ interface VendorStream {
    * Returns the usage that the vendor reported in the stream. If there is none, we charge for the units that the caller
    * requested.
    */
-  readonly usage?: () => Pick<MediaEnd, 'units' | 'unitsEstimated' | 'tokens'> | null;
+  readonly usage?: () => Pick<MediaEnd, 'units' | 'unitsEstimated' | 'tokens' | 'estimatedTokens'> | null;
   readonly texts?: () => readonly string[];
 }
 

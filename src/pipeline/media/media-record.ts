@@ -73,6 +73,8 @@ export interface MediaEnd {
   /** True if `units` is an estimate. Takes precedence over `unitsEstimated` of the request. */
   readonly unitsEstimated?: boolean;
   readonly tokens: Tokens | null;
+  /** Replaces `estimatedTokens` of the request if `tokens` is null. */
+  readonly estimatedTokens?: Tokens;
   /** True if the call ended before we had a connection to the vendor. Such calls are free. */
   readonly isUnsent?: boolean;
   readonly endedAt: number;
@@ -125,14 +127,14 @@ function isFailure(outcome: Outcome): boolean {
  */
 function computeCharge(
   { candidate, estimatedTokens, unitsEstimated: requestEstimated = false }: MediaCallRequest,
-  { outcome, units, unitsEstimated = requestEstimated, tokens, isUnsent = false }: MediaEnd,
+  { outcome, units, unitsEstimated = requestEstimated, tokens, isUnsent = false, ...end }: MediaEnd,
 ): { tokens: Tokens; costNanos: number | null; isEstimated: boolean } {
   if (isFailure(outcome) || isUnsent) return { tokens: noTokens, costNanos: 0, isEstimated: false };
   const unitCost = unitsCost(units, candidate.unitPrices);
   const isCut = outcome !== 'ok';
   if (unitCost !== null) return { tokens: tokens ?? noTokens, costNanos: unitCost, isEstimated: isCut || unitsEstimated };
   if (candidate.price === null) return { tokens: tokens ?? noTokens, costNanos: null, isEstimated: isCut };
-  const charged = tokens ?? estimatedTokens;
+  const charged = tokens ?? end.estimatedTokens ?? estimatedTokens;
   return { tokens: charged, costNanos: tokenCost(charged, candidate.price, units), isEstimated: isCut || tokens === null };
 }
 

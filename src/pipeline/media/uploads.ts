@@ -7,8 +7,10 @@ import type { MediaCandidate } from '../../core/candidate.ts';
 import { noTokens } from '../../core/pricing.ts';
 import { modelNameAt } from '../../core/request-format.ts';
 import { estimateTokens } from '../../dialects/contract/token-usage.ts';
+import { type AudioMeter, createAudioMeter } from '../../dialects/media/audio-length.ts';
+import { charactersPerSecond } from '../../dialects/media/upload-usage.ts';
 import { countEditedImages, type UploadBody, type UploadFields, type UploadKind } from '../../dialects/media/uploads.ts';
-import { assertTakesUploads, sendUpload } from '../../vendors/upload.ts';
+import { assertTakesUploads, sendUpload, type UploadResponse } from '../../vendors/upload.ts';
 import type { CallCancellation } from '../call/cancellation.ts';
 import type { ProjectContext } from '../call/project-context.ts';
 import type { MediaStream } from './handle-media-call.ts';
@@ -32,13 +34,10 @@ export interface UploadCall {
 
 export type RelayUpload = (call: MediaCall, project: ProjectContext, upload: UploadCall) => Promise<MediaStream>;
 
-/** Speech is usually encoded at 64 kbit/s. We assume this rate when we charge a call that was cut off. */
-const bytesPerSecond = 8_000;
-/**
- * A lower bound for the bit rate of speech (6 kbit/s), which gives us an upper bound for its length when we reserve
- * cost.
- */
-const minBytesPerSecond = 750;
+/** The vendors that we know don't accept recordings of more than ten hours. */
+const maxRecordingSeconds = 36_000;
+/** Speech is usually encoded at 64 kbit/s. */
+const usualBytesPerSecond = 8_000;
 /** OpenAI counts this many tokens per second of audio. */
 const audioTokensPerSecond = 10;
 /** Nobody speaks faster than this, so it's an upper bound of the tokens in a transcription. */
@@ -54,24 +53,90 @@ export function createRelayUpload({ planMedia, findProvider, mediaCalls, httpCli
     // have to read the whole upload first.
     if (hasCostCeiling && kind.route === 'images') await readAll();
     const model = modelNameAt(provider.requests, candidate.model);
-    const { body, sentBytes } = countSent(bodyFor(model));
-    const usageWhenCut = () => (sentBytes() < body.lengthBytes ? estimatePart(kind, sentBytes()) : {});
-    const request = { call, project, candidate, texts, ...estimateUsage(call, { kind, fields, countImages, candidate }), usageWhenCut };
-    return mediaCalls.stream(request, cancellation, (onRequestId) =>
-      sendUpload(httpClient, { provider, kind, model, body, signal: cancellation.signal, now: () => clock.now(), onRequestId }),
-    );
+    const { body, meter, sentBytes, readHead } = watchBody(bodyFor(model));
+    // The cost reservation of a transcription depends on the format of the recording.
+    if (hasCostCeiling && kind.route === 'transcriptions') await readHead();
+    const source = { kind, fields, meter, sentBytes };
+    const usageWhenCut = () => (kind.route === 'images' && sentBytes() < body.lengthBytes ? uncharged : estimateCharge(source, ''));
+    const request = { call, project, candidate, texts, ...estimateUsage(call, { ...source, countImages, candidate }), usageWhenCut };
+    return mediaCalls.stream(request, cancellation, async (onRequestId) => {
+      const response = await sendUpload(httpClient, {
+        ...{ provider, kind, model, body, signal: cancellation.signal, now: () => clock.now(), onRequestId },
+      });
+      return { ...response, usage: () => completeUsage(source, response) };
+    });
   };
 }
 
-function countSent(body: UploadBody): { readonly body: UploadBody; readonly sentBytes: () => number } {
+interface WatchedBody {
+  readonly body: UploadBody;
+  readonly meter: AudioMeter;
+  readonly sentBytes: () => number;
+  /** Reads until we know the format of the recording. Rejects with the same errors as `readUpload`. */
+  readonly readHead: () => Promise<void>;
+}
+
+function watchBody(body: UploadBody): WatchedBody {
+  const meter = createAudioMeter(body);
+  const unread = body.chunks[Symbol.asyncIterator]();
+  const held: Buffer[] = [];
   let sentBytes = 0;
+  const read = async (): Promise<Buffer | null> => {
+    const { value, done } = await unread.next();
+    if (done) return null;
+    meter.push(value);
+    return value;
+  };
+  async function readHead(): Promise<void> {
+    while (!meter.isIdentified()) {
+      const chunk = await read();
+      if (chunk === null) return;
+      held.push(chunk);
+    }
+  }
   async function* chunks(): AsyncGenerator<Buffer, void> {
-    for await (const chunk of body.chunks) {
+    for (let chunk = held.shift() ?? (await read()); chunk !== null; chunk = held.shift() ?? (await read())) {
       sentBytes += chunk.length;
       yield chunk;
     }
   }
-  return { body: { ...body, chunks: chunks() }, sentBytes: () => sentBytes };
+  return { body: { ...body, chunks: chunks() }, meter, sentBytes: () => sentBytes, readHead };
+}
+
+type UploadSource = Pick<UploadCall, 'kind' | 'fields'> & Pick<WatchedBody, 'meter' | 'sentBytes'>;
+type Charge = Required<Pick<MediaCallRequest, 'units' | 'estimatedTokens'>>;
+type ReportedUsage = ReturnType<UploadResponse['usage']>;
+
+/** An image can't be edited before its upload is complete. */
+const uncharged: Charge = { units: { images: 0 }, estimatedTokens: noTokens };
+
+/**
+ * Estimates what the vendor bills for the bytes that we've sent so far. Callers may send the fields after the file, so
+ * we only know them by the end.
+ */
+function estimateCharge({ kind, fields, meter, sentBytes }: UploadSource, transcript: string, minSeconds = 0): Charge {
+  if (kind.route === 'images') return estimateImages(fields);
+  const seconds = Math.min(maxRecordingSeconds, Math.max(minSeconds, meter.estimateSeconds(sentBytes())));
+  const input = countPromptTokens(fields) + toAudioTokens(seconds);
+  return { units: { seconds }, estimatedTokens: { ...noTokens, input, output: estimateTokens(transcript.length) } };
+}
+
+/** Returns what the vendor has reported, and adds an estimate of what it hasn't reported. */
+function completeUsage(source: UploadSource, { usage, texts, isComplete }: UploadResponse): NonNullable<ReportedUsage> & Partial<Charge> {
+  const reported = usage();
+  const transcript = texts().reduce((longest, text) => (text.length > longest.length ? text : longest), '');
+  const charge = estimateCharge(source, transcript, reported?.units.seconds ?? transcript.length / charactersPerSecond);
+  const tokens = reported?.tokens ?? null;
+  if (!reported) return { ...charge, unitsEstimated: source.kind.route === 'transcriptions', tokens };
+  if (source.kind.route === 'transcriptions') return reported.unitsEstimated ? { ...charge, unitsEstimated: true, tokens } : reported;
+  const missing = (charge.units.images ?? 0) - (reported.units.images ?? 0);
+  if (isComplete() || missing <= 0) return reported;
+  // The vendor goes on with the other images, even though nobody receives them.
+  return {
+    units: { ...reported.units, images: charge.units.images ?? 0 },
+    unitsEstimated: true,
+    tokens: tokens && { ...tokens, output: tokens.output + missing * tokensPerImage },
+  };
 }
 
 type EstimatedUsage = Pick<
@@ -87,20 +152,20 @@ function estimateUsage(
     fields,
     countImages,
     candidate,
-  }: Pick<UploadCall, 'kind' | 'fields' | 'countImages'> & { readonly candidate: MediaCandidate },
+    meter,
+  }: UploadSource & Pick<UploadCall, 'countImages'> & { readonly candidate: MediaCandidate },
 ): EstimatedUsage {
-  const promptTokens = estimateTokens(fields.get('prompt')?.length ?? 0);
+  const promptTokens = countPromptTokens(fields);
   if (route === 'images') {
     const images = countEditedImages(fields);
-    const estimatedTokens = { ...noTokens, input: promptTokens + tokensPerImage, output: images * tokensPerImage };
     return {
-      ...{ units: { images, imageTokens: tokensPerImage }, estimatedTokens },
+      ...estimateImages(fields),
       maxInputTokens: promptTokens + Math.max(1, countImages()) * maxImageTokens(candidate, undefined),
       maxOutputTokens: images * maxImageTokens(candidate, fields.get('size')),
     };
   }
-  const seconds = bodyBytes / bytesPerSecond;
-  const maxSeconds = bodyBytes / minBytesPerSecond;
+  const seconds = bodyBytes / usualBytesPerSecond;
+  const maxSeconds = Math.min(maxRecordingSeconds, meter.maxSeconds() ?? maxRecordingSeconds);
   const estimatedTokens = { ...noTokens, input: promptTokens + toAudioTokens(seconds) };
   return {
     ...{ units: { seconds }, unitsEstimated: true, estimatedTokens, maxUnits: { seconds: maxSeconds } },
@@ -109,14 +174,14 @@ function estimateUsage(
   };
 }
 
-/**
- * Estimates what a vendor bills for an upload that was cut off. An image can't be edited before it's complete, so it's
- * free.
- */
-function estimatePart({ route }: UploadKind, sentBytes: number): Pick<MediaCallRequest, 'units' | 'estimatedTokens'> {
-  if (route === 'images') return { units: { images: 0 }, estimatedTokens: noTokens };
-  const seconds = sentBytes / bytesPerSecond;
-  return { units: { seconds }, estimatedTokens: { ...noTokens, input: toAudioTokens(seconds) } };
+function estimateImages(fields: UploadFields): Charge {
+  const images = countEditedImages(fields);
+  const estimatedTokens = { ...noTokens, input: countPromptTokens(fields) + tokensPerImage, output: images * tokensPerImage };
+  return { units: { images, imageTokens: tokensPerImage }, estimatedTokens };
+}
+
+function countPromptTokens(fields: UploadFields): number {
+  return estimateTokens(fields.get('prompt')?.length ?? 0);
 }
 
 function toAudioTokens(seconds: number): number {
