@@ -31,13 +31,18 @@ export interface VideoRequestSummary {
   readonly samples: number;
   /** The strings of all fields except the model, for content rules. We leave out the base64 of an image. */
   readonly texts: readonly string[];
-  /** The vendor's body. If the prompt, `n` or the image is invalid, it's the message for `bad_request` instead. */
+  /**
+   * The vendor's body. If the prompt, `n`, the length or the image is invalid, it's the message for `bad_request`
+   * instead.
+   */
   readonly body: Uint8Array | string;
 }
 
 /** Vendors generate videos of this length by default. */
 const defaultSeconds = 8;
 const maxSeconds = 86_400;
+/** We reserve the cost of at most this many videos, so we reject requests for more. */
+const maxSamples = 100;
 
 /**
  * Throws `bad_json` for duplicate keys and `bad_model` for an invalid model. Most other mistakes are left to the
@@ -60,7 +65,9 @@ export function parseVideoRequest(body: Buffer, spans: BodySpans): VideoRequestS
   const writeBody = (): Buffer | string => {
     if (prompt.trim() === '') return 'prompt: must be a non-empty string';
     const samples = valueAt('n');
-    if (samples !== null && !(Number.isSafeInteger(samples) && Number(samples) > 0)) return 'n: must be a whole number of at least 1';
+    if (samples !== null && !(Number.isSafeInteger(samples) && Number(samples) > 0 && Number(samples) <= maxSamples))
+      return `n: must be a whole number from 1 to ${maxSamples}`;
+    if ((asPositiveNumber(valueAt('duration_seconds')) ?? 0) > maxSeconds) return `duration_seconds: must be at most ${maxSeconds}`;
     const image = valueAt('image');
     const vendorImage = image === null ? null : toVendorImage(image);
     if (image !== null && vendorImage === null) return 'image: b64_json and mime_type are required';
@@ -70,7 +77,7 @@ export function parseVideoRequest(body: Buffer, spans: BodySpans): VideoRequestS
   return {
     model: parseModel(valueAt('model')),
     durationMs: Math.round(1_000 * Math.min(maxSeconds, asPositiveNumber(valueAt('duration_seconds')) ?? defaultSeconds)),
-    samples: Math.min(100, Math.max(1, Math.round(asPositiveNumber(valueAt('n')) ?? 1))),
+    samples: Math.min(maxSamples, Math.max(1, Math.round(asPositiveNumber(valueAt('n')) ?? 1))),
     texts: joinExcess([
       ...['prompt', ...Object.keys(parameterNames)].flatMap((name) => toRuleText(textAt(name) ?? 'null')),
       ...toRuleText(textAt('image') ?? 'null').filter((text) => /[^A-Za-z0-9+/=_-]/.test(text)),
