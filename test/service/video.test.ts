@@ -244,6 +244,8 @@ describe('errors on the video routes', () => {
     ['a prompt that is not a string', { prompt: ['x'] }, 400, 'bad_request', /^prompt:/],
     ['an image without its type', { prompt: 'x', image: { b64_json: 'aGk=' } }, 400, 'bad_request', /^image:/],
     ['an n of 0', { prompt: 'x', n: 0 }, 400, 'bad_request', /^n:/],
+    ['an n above what a call reserves', { prompt: 'x', n: 101 }, 400, 'bad_request', /^n:/],
+    ['a length above what a call reserves', { prompt: 'x', duration_seconds: '86401' }, 400, 'bad_request', /^duration_seconds:/],
     ['an n that is not an integer', { prompt: 'x', n: 1.5 }, 400, 'bad_request', /^n:/],
     ['an n that is not a number', { prompt: 'x', n: '2' }, 400, 'bad_request', /^n:/],
     ['an unknown provider', { prompt: 'x', model: 'nobody/clip' }, 400, 'no_route', /^unknown video provider 'nobody'$/],
