@@ -7,6 +7,7 @@ import { Agent, createServer, request as httpRequest, type IncomingMessage, type
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import OpenAI, { toFile } from 'openai';
+import { flac, mp3, mp4, ogg, wav, webm } from '../support/audio.ts';
 import { callsOf, eventually, jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';
 import { expectRouteError } from './inference-routes.ts';
 import { issueKey, rowOf } from './media-routes.ts';
@@ -60,6 +61,7 @@ models:
   own/whisper: { kind: transcriptions, per_second: 0.0001 }
   own/tokens: { kind: transcriptions, input: 2.5, output: 10 }
   own/unpriced: { kind: transcriptions }
+  own/per-image: { kind: images, per_image: 0.1 }
   own/gpt-image-2: { kind: images, input: 5, image_input: 8, output: 30, takes: [quality, output_format] }
 transcription_tiers: { standard: [own/whisper] }
 image_tiers: { standard: [own/gpt-image-2] }
@@ -88,6 +90,10 @@ const field = (name: string, value: string) => `--x\r\nContent-Disposition: form
 const filePart = (value: string, name = 'file') =>
   `--x\r\nContent-Disposition: form-data; name="${name}"; filename="a.mp3"\r\nContent-Type: audio/mpeg\r\nX-Own: 1\r\n\r\n${value}\r\n`;
 const end = '--x--\r\n';
+const audioForm = (file: Buffer, model = 'own/whisper') => {
+  const [head = '', tail = ''] = filePart('<file>').split('<file>');
+  return Buffer.concat([Buffer.from(field('model', model) + head), file, Buffer.from(tail + end)]);
+};
 
 describe('audio.transcriptions.create', () => {
   it('returns the vendor’s transcript unchanged', async () => {
@@ -114,16 +120,71 @@ describe('audio.transcriptions.create', () => {
     });
   });
 
-  it('reserves the full duration of a recording even if its bit rate is low', async () => {
-    // At 6 kbit/s, 75 kB hold 100 seconds of audio, which cost $0.01.
-    answer = json({ text: 'Hello.', usage: { type: 'duration', seconds: 100 } });
-    const { key } = await issueKey(gateway, { ceilings: { cost: 0.025 } });
-    const client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: key, maxRetries: 0 });
-    const file = await audio(Buffer.alloc(75_000));
-    const calls = Array.from({ length: 20 }, () => client.audio.transcriptions.create({ model: 'own/whisper', file }));
-    const passed = (await Promise.allSettled(calls)).filter(({ status }) => status === 'fulfilled');
-    expect(passed.length).toBeGreaterThan(0);
-    expect(passed.length).toBeLessThanOrEqual(3);
+  it.each([
+    ['FLAC', flac(3_600)],
+    ['FLAC that claims to be short', flac(1)],
+    ['WAV with a low sample rate', wav({ rate: 10, seconds: 3_600 })],
+    ['an unknown format', Buffer.alloc(20_000)],
+  ])('runs one transcription at a time if a small file could last for hours: %s', async (_format, file) => {
+    const seconds = 3_600;
+    answer = (response) => setTimeout(() => json({ text: '', duration: seconds })(response), 200);
+    const { key } = await issueKey(gateway, { ceilings: { cost: 0.5 } });
+    const send = () => post('/v1/audio/transcriptions', audioForm(file), { authorization: `Bearer ${key}` });
+    const statuses = (await Promise.all(Array.from({ length: 10 }, send))).map(({ status }) => status);
+    expect(statuses.filter((status) => status !== 429)).toEqual([200]);
+    // The second hour exceeds the ceiling, so there's no third one.
+    expect([(await send()).status, (await send()).status]).toEqual([200, 429]);
+  });
+
+  it.each([
+    ['WAV', wav({ rate: 16_000, seconds: 10 })],
+    ['MP3', mp3(10)],
+  ])('runs several transcriptions at a time if the size of the file limits its length: %s', async (_format, file) => {
+    let running: ServerResponse[] = [];
+    answer = (response) => {
+      running.push(response);
+      if (running.length < 5) return;
+      for (const waiting of running) json({ text: '', duration: 10 })(waiting);
+      running = [];
+    };
+    const { key } = await issueKey(gateway, { ceilings: { cost: 0.1 } });
+    const send = () => post('/v1/audio/transcriptions', audioForm(file), { authorization: `Bearer ${key}` });
+    const statuses = (await Promise.all(Array.from({ length: 5 }, send))).map(({ status }) => status);
+    expect(statuses).toEqual([200, 200, 200, 200, 200]);
+  });
+
+  it.each([
+    ['text', text('text/plain', '\n')],
+    ['srt', text('text/plain', '1\n00:00:00,000 --> 00:00:04,000\nHello\n')],
+    ['json', json({ text: '' })],
+    ['a stream', text('text/event-stream', `data: ${JSON.stringify({ type: 'transcript.text.done', text: '' })}\n\n`)],
+    ['a stream without usage', text('text/event-stream', 'data: {}\n\n')],
+  ])('charges the silence of a recording if the vendor reports no seconds: %s', async (_format, respond) => {
+    answer = respond;
+    for (const [file, seconds] of [
+      ...[
+        [flac(3_600), 3_600],
+        [ogg(3_600), 3_600],
+        [mp4(3_600, 0), 3_600],
+        [webm(3_600), 3_600],
+      ],
+      ...[
+        [mp3(60), 60],
+        [wav({ rate: 8_000, seconds: 60 }), 60],
+        [Buffer.alloc(480_000), 60],
+      ],
+    ] as [Buffer, number][]) {
+      expect((await post('/v1/audio/transcriptions', audioForm(file))).status).toBe(200);
+      const { cost, estimated } = await rowOf(gateway);
+      expect([estimated, Number(cost) >= seconds / 10_000, Number(cost) < (seconds * 1.01) / 10_000]).toEqual([true, true, true]);
+    }
+  });
+
+  it('charges the input and the output of a transcript if the vendor reports no tokens', async () => {
+    answer = text('text/plain', 'a'.repeat(40_000));
+    await post('/v1/audio/transcriptions', audioForm(flac(3_600), 'own/tokens'));
+    const { tokens, estimated } = await rowOf(gateway);
+    expect({ tokens, estimated }).toMatchObject({ tokens: { input: 36_000, output: 10_000 }, estimated: true });
   });
 
   it('charges the tokens that the vendor reports', async () => {
@@ -224,6 +285,18 @@ describe('images.edit', () => {
     for await (const event of stream) events.push(event);
     expect(events).toEqual([completed]);
     expect(await rowOf(gateway)).toMatchObject({ cost: 0.0674, estimated: false });
+  });
+
+  it.each([
+    ['own/per-image', 0.4],
+    ['own/gpt-image-2', 4 * 0.0674],
+  ])('charges every image of a streamed edit with %s', async (model, cost) => {
+    const completed = { type: 'image_edit.completed', b64_json: image, usage };
+    const event = `event: image_edit.completed\ndata: ${JSON.stringify(completed)}\n\n`;
+    answer = text('text/event-stream', event.repeat(4));
+    const body = field('model', model) + filePart('x', 'image') + field('n', '4') + field('stream', 'true') + end;
+    expect(await (await post('/v1/images/edits', body)).text()).toBe(event.repeat(4));
+    expect(await rowOf(gateway)).toMatchObject({ cost: expect.closeTo(cost, 9), estimated: false });
   });
 
   it('returns edited images as base64 even if the vendor sends URLs', async () => {
@@ -392,6 +465,7 @@ describe('uploads', () => {
     for (const [body, message] of [
       [filePart('x'), 'ends before the closing boundary'],
       [field('model', 'own/whisper') + field('model', 'own/tokens') + end, 'model is given more than once'],
+      [filePart('x') + filePart('y') + field('model', 'own/whisper') + end, 'file is given more than once'],
       ['{"model":"own/whisper"}', 'does not start with the boundary'],
     ] as const) {
       const refused = await post(path, body);
