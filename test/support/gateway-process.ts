@@ -30,7 +30,7 @@ export const shortLived = ['--wasm-tiering-budget=130000000', '--min-semi-space-
  * With a cache, only the first process has to strip the types and compile everything. That's half of what a start
  * takes.
  */
-export const compileCache = join(root, 'node_modules', '.cache', 'model-gateway', 'compiled');
+const compileCache = join(root, 'node_modules', '.cache', 'model-gateway', 'compiled');
 /** Lets programs that load the gateway's modules use code that gateways have compiled. */
 export const gatewayFlags = ['--import', new URL('gateway-flags.ts', import.meta.url).href];
 const startTimeoutMs = 600_000;

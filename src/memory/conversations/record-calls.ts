@@ -11,6 +11,7 @@
  */
 import type { SettledCall } from '../../core/call.ts';
 import { newId } from '../../core/ids.ts';
+import { mapWithYields } from '../../core/map-with-yields.ts';
 import { toPostgresText } from '../../core/postgres-text.ts';
 import type { Queries } from '../../db/database.ts';
 import { lockConversations } from '../../db/locks.ts';
@@ -19,7 +20,6 @@ import { createCredentialMasker } from '../text/credential-masker.ts';
 import { type CallText, findStoredCallIds, storeTexts } from './call-texts.ts';
 import { type ChainPart, hashScope, type Sha256, toScopedKey } from './chain.ts';
 import { loadWorkingSet } from './load-working-set.ts';
-import { mapWithYields } from './map-with-yields.ts';
 import { type CallWithText, hasText, type MaskedText } from './masked-prompt.ts';
 import { matchConversation } from './match-conversation.ts';
 import { createPromptReader } from './prompt-reader.ts';

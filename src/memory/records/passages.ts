@@ -3,6 +3,7 @@
  * transaction as the memory or the messages, so a text search finds them immediately. Their embeddings are computed
  * later (`indexing/embed-passages.ts`).
  */
+import { mapWithYields } from '../../core/map-with-yields.ts';
 import type { Queries } from '../../db/database.ts';
 import { type Column, querySelected, toColumns } from '../../db/row-batches.ts';
 import type { NormalMessage } from '../../dialects/prompt/prompt.ts';
@@ -46,12 +47,14 @@ export interface AddedMessages {
 
 /** Indexes messages that were appended to conversations. Passages that already exist don't change. */
 export async function addConversationPassages(tx: Queries, added: readonly AddedMessages[]): Promise<void> {
-  const rows = added.flatMap(({ conversationId, projectId, subject, messages }) =>
-    splitIntoPassages(messages).map((text): ConversationPassage => {
-      const tokens = tokenizeForIndex(text);
-      return { conversationId, projectId, subject, text, tokens, isPlain: hasPlainTokens(tokens) };
-    }),
+  const passages = added.flatMap(({ conversationId, projectId, subject, messages }) =>
+    splitIntoPassages(messages).map((text) => ({ conversationId, projectId, subject, text })),
   );
+  // Some characters take far longer to tokenize than others, so this can take seconds.
+  const rows = await mapWithYields(passages, (passage): ConversationPassage => {
+    const tokens = tokenizeForIndex(passage.text);
+    return { ...passage, tokens, isPlain: hasPlainTokens(tokens) };
+  });
   await querySelected(tx, rows, passageColumns, insertSql, ({ text }) => text.length);
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { mapWithYields } from '../../../src/memory/conversations/map-with-yields.ts';
+import { mapWithYields } from '../../src/core/map-with-yields.ts';
 
 /** Takes longer than a turn is allowed to. */
 function blockFor3Ms(): void {
