@@ -39,26 +39,23 @@ export function formatCookie({ name, value, maxAgeSeconds }: Cookie, secure: boo
   return `${name}=${encodeURIComponent(value)}; Path=/; HttpOnly; SameSite=${sameSite}${age}${secure ? '; Secure' : ''}`;
 }
 
-/** Exceptions take much longer than decoding, and a header can have thousands of cookies. */
-const maxUndecodable = 10;
+/** Matches the names of all cookies that we set. */
+const ownName = /^(?:__Host-)?gateway[_-]/;
 
 /**
- * Returns the first value of each cookie, and skips values that aren't percent-encoded UTF-8. After ten of those, we
- * ignore the rest of the header.
+ * Returns the first value of each of our own cookies, and skips values that aren't percent-encoded UTF-8. A header can
+ * have thousands of other cookies, and decoding invalid ones takes long, because each throws an exception.
  */
 export function parseCookies(header: string | undefined): Readonly<Record<string, string>> {
   const cookies: Record<string, string> = Object.create(null);
-  let undecodable = 0;
   for (const part of header?.split(';') ?? []) {
     const equals = part.indexOf('=');
     const name = part.slice(0, equals).trim();
-    if (equals < 1 || name in cookies) continue;
+    if (equals < 1 || name in cookies || !ownName.test(name)) continue;
     try {
       cookies[name] = decodeURIComponent(part.slice(equals + 1).trim());
     } catch {
-      // We never set such values, so it isn't one of our cookies.
-      undecodable += 1;
-      if (undecodable === maxUndecodable) break;
+      // We never set such values.
     }
   }
   return cookies;

@@ -38,7 +38,10 @@ export async function readForm(request: IncomingMessage, limits: FormLimits, mem
   return parseForm(await readBody(request, limits.maxBytes, memory), limits.maxFields);
 }
 
-/** Returns the same fields as `new URLSearchParams(body.toString())`. Throws `bad_request` if there are too many. */
+/**
+ * Returns the same fields as `new URLSearchParams(body.toString())`, except that a leading `?` is part of the first name.
+ * Throws `bad_request` if there are too many fields.
+ */
 export async function parseForm(body: Uint8Array, maxFields: number = defaultMaxFields): Promise<URLSearchParams> {
   const ends = fieldEnds(body, maxFields);
   const form = new URLSearchParams();

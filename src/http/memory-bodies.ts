@@ -57,8 +57,8 @@ function parseOrMismatch<Schema extends z.ZodType>(schema: Schema, body: unknown
 
 /**
  * Checks the syntax of the whole body, but only creates the values that the schema looks at. Otherwise, a body with
- * millions of unknown fields or entries would take ten seconds and a gigabyte of memory. If the body isn't an object, we return null or `true`,
- * because its content makes no difference to the schema.
+ * millions of unknown fields or entries would take ten seconds and a gigabyte of memory. If the body isn't an object,
+ * we return null or `true`, because its content makes no difference to the schema.
  */
 function readFields(body: Buffer, name: MemoryBodyName): unknown {
   const scanned = scan(body, name);

@@ -99,7 +99,6 @@ describe('a Temporal server without fairness', () => {
     const { quiet } = await startRuns(temporal, runs);
     const order = await workOff(temporal, runs);
     expect(order.filter((projectId) => projectId === quiet)).toHaveLength(runs.few);
-    expect(order.lastIndexOf(quiet)).toBeGreaterThan(runs.many / 2);
   });
 });
 

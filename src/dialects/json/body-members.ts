@@ -166,7 +166,9 @@ function hasEscapedLetter(body: Buffer): boolean {
     at += 1;
     if (body[at] !== letterU || body[at + 1] !== zero || body[at + 2] !== zero) continue;
     const digit = body[at + 3] ?? 0;
-    if (digit >= 0x34 && digit <= 0x37) return true;
+    // .NET escapes backticks as well, but no name contains one.
+    if (digit >= 0x34 && digit <= 0x37 && /\w/.test(String.fromCharCode(Number.parseInt(body.toString('latin1', at + 3, at + 5), 16))))
+      return true;
   }
   return false;
 }

@@ -23,7 +23,7 @@ export interface AudioMeter {
 
 /** Speech is usually encoded at 64 kbit/s. */
 const usualBytesPerSecond = 8_000;
-/** Stereo at 48 kHz and 16 bits. A file that claims to be shorter than that is probably lying. */
+/** Stereo at 48 kHz and 16 bits. A file whose length implies a higher rate is probably lying. */
 const highBytesPerSecond = 192_000;
 /** No frame of an MP3 has a lower bit rate than 8 kbit/s. */
 const minMp3BytesPerSecond = 1_000;
@@ -37,7 +37,7 @@ export function createAudioMeter({ contentType, lengthBytes }: UploadBody): Audi
   const start = Buffer.alloc(Math.min(maxHeadBytes, lengthBytes));
   let startBytes = 0;
   let carried = Buffer.alloc(0);
-  let longest = 0;
+  let lengths: Lengths = { stated: 0, position: 0 };
 
   const head = () => start.subarray(0, startBytes);
   const rate = () => readByteRate(findFile(head(), boundary));
@@ -45,7 +45,7 @@ export function createAudioMeter({ contentType, lengthBytes }: UploadBody): Audi
     push(chunk) {
       startBytes += chunk.copy(start, startBytes);
       const bytes = Buffer.concat([carried, chunk]);
-      longest = Math.max(longest, findLongest(bytes, head()));
+      lengths = findLengths(bytes, head(), lengths);
       carried = bytes.subarray(-longestMarker);
     },
     isIdentified: () => startBytes === start.length || hasStart(findFile(head(), boundary)),
@@ -56,7 +56,8 @@ export function createAudioMeter({ contentType, lengthBytes }: UploadBody): Audi
     estimateSeconds(bytes) {
       const known = rate();
       if (known) return bytes / known.usual;
-      return longest > 0 ? Math.max(longest, bytes / highBytesPerSecond) : bytes / usualBytesPerSecond;
+      const seconds = Math.max(lengths.position, (lengths.stated * bytes) / lengthBytes);
+      return seconds > 0 ? Math.max(seconds, bytes / highBytesPerSecond) : bytes / usualBytesPerSecond;
     },
   };
 }
@@ -92,12 +93,21 @@ function readByteRate(file: Buffer | null): ByteRate | null {
 }
 
 function readWavRate(file: Buffer): ByteRate | null {
-  const isWav = file.length >= 44 && file.toString('latin1', 0, 4) === 'RIFF' && file.toString('latin1', 8, 16) === 'WAVEfmt ';
-  if (!isWav) return null;
-  const isCompressed = file.readUInt32LE(16) < 16 || file.readUInt16LE(20) !== 1;
-  if (isCompressed) return { min: null, usual: Math.min(usualBytesPerSecond, Math.max(1, file.readUInt32LE(28))) };
+  if (file.length < 12 || file.toString('latin1', 0, 4) !== 'RIFF' || file.toString('latin1', 8, 12) !== 'WAVE') return null;
+  let at = 12;
+  while (at + 8 <= file.length && file.toString('latin1', at, at + 4) !== 'fmt ') {
+    const size = file.readUInt32LE(at + 4);
+    at += 8 + size + (size % 2);
+  }
+  if (at + 24 > file.length) return null;
+  const size = file.readUInt32LE(at + 4);
+  const tag = file.readUInt16LE(at + 8);
+  // WAVE_FORMAT_EXTENSIBLE has the actual format at the beginning of a GUID.
+  const format = tag === 0xfffe && size >= 40 && at + 34 <= file.length ? file.readUInt16LE(at + 32) : tag;
+  const isPcm = size >= 16 && (format === 1 || format === 3);
+  if (!isPcm) return { min: null, usual: Math.min(usualBytesPerSecond, Math.max(1, file.readUInt32LE(at + 16))) };
   // The header also has fields for the byte rate and the size of a frame, but decoders ignore them.
-  const rate = (file.readUInt16LE(22) * file.readUInt32LE(24) * file.readUInt16LE(34)) / 8;
+  const rate = (file.readUInt16LE(at + 10) * file.readUInt32LE(at + 12) * file.readUInt16LE(at + 22)) / 8;
   return rate > 0 ? { min: rate, usual: rate } : null;
 }
 
@@ -119,21 +129,31 @@ function skipTag(file: Buffer): number {
   return 10 + [...file.subarray(6, 10)].reduce((size, byte) => size * 128 + (byte & 127), 0);
 }
 
-/** Returns the longest length that MP4, FLAC, Ogg or WebM files state in these bytes, and 0 if there is none. */
-function findLongest(bytes: Buffer, head: Buffer): number {
-  const read = [readMovie, readFlac, (at: Buffer) => readOgg(at, head), readCluster];
-  return Math.max(
-    0,
-    ...(['mvhd', 'fLaC', 'OggS', '\x1f\x43\xb6\x75'] as const).map((marker, index) => {
-      const needle = Buffer.from(marker, 'latin1');
-      let longest = 0;
-      for (let at = bytes.indexOf(needle); at !== -1; at = bytes.indexOf(needle, at + 1)) {
-        const seconds = bytes.length - at < 36 ? 0 : (read[index]?.(bytes.subarray(at)) ?? 0);
-        if (Number.isFinite(seconds)) longest = Math.max(longest, seconds);
-      }
-      return longest;
-    }),
-  );
+/** In seconds, and 0 if there is none. `stated` is the length of the whole file, and `position` how far it has arrived. */
+interface Lengths {
+  readonly stated: number;
+  readonly position: number;
+}
+
+/** Adds the lengths that MP4 and FLAC files state in these bytes, and the positions in Ogg and WebM files. */
+function findLengths(bytes: Buffer, head: Buffer, { stated, position }: Lengths): Lengths {
+  // A chunk can contain thousands of pages, so only look for the rate once.
+  let oggRate: number | null = null;
+  const readPage = (page: Buffer): number => readOgg(page, () => (oggRate ??= findOggRate(head)));
+  return {
+    stated: Math.max(stated, findLongest(bytes, 'mvhd', readMovie), findLongest(bytes, 'fLaC', readFlac)),
+    position: Math.max(position, findLongest(bytes, 'OggS', readPage), findLongest(bytes, '\x1f\x43\xb6\x75', readCluster)),
+  };
+}
+
+function findLongest(bytes: Buffer, marker: string, read: (at: Buffer) => number): number {
+  const needle = Buffer.from(marker, 'latin1');
+  let longest = 0;
+  for (let at = bytes.indexOf(needle); at !== -1; at = bytes.indexOf(needle, at + 1)) {
+    const seconds = bytes.length - at < 36 ? 0 : read(bytes.subarray(at));
+    if (Number.isFinite(seconds)) longest = Math.max(longest, seconds);
+  }
+  return longest;
 }
 
 function readMovie(box: Buffer): number {
@@ -149,17 +169,23 @@ function readFlac(stream: Buffer): number {
   return isStreamInfo ? (((stream[21] ?? 0) % 16) * 2 ** 32 + stream.readUInt32BE(22)) / (stream.readUInt32BE(18) >>> 12) : 0;
 }
 
-function readOgg(page: Buffer, head: Buffer): number {
+function readOgg(page: Buffer, rate: () => number): number {
   const position = page.readBigInt64LE(6);
-  if (page[4] !== 0 || (page[5] ?? 8) > 7 || position < 0n) return 0;
+  return page[4] !== 0 || (page[5] ?? 8) > 7 || position <= 0n ? 0 : Number(position) / rate();
+}
+
+/** Returns the sample rate of Vorbis. Opus always counts its samples at 48 kHz. */
+function findOggRate(head: Buffer): number {
   const vorbis = head.indexOf('\x01vorbis', 0, 'latin1');
-  const rate = vorbis !== -1 && vorbis + 16 <= head.length ? head.readUInt32LE(vorbis + 12) : 48_000;
-  return Number(position) / rate;
+  return vorbis !== -1 && vorbis + 16 <= head.length ? head.readUInt32LE(vorbis + 12) : 48_000;
 }
 
 /** Reads the time at which a cluster of a WebM file starts. Browsers don't write the length of a recording. */
 function readCluster(cluster: Buffer): number {
-  const at = cluster.subarray(0, 24).indexOf(0xe7, 5);
+  // The first bit that is set tells us how many bytes the size of the cluster has.
+  let at = 4 + Math.clz32(cluster[4] ?? 0) - 23;
+  // A checksum may come first.
+  if (cluster[at] === 0xbf) at += 6;
   const size = (cluster[at + 1] ?? 0) - 128;
-  return at !== -1 && size >= 1 && size <= 6 ? cluster.readUIntBE(at + 2, size) / 1_000 : 0;
+  return cluster[at] === 0xe7 && size >= 1 && size <= 6 ? cluster.readUIntBE(at + 2, size) / 1_000 : 0;
 }

@@ -32,7 +32,7 @@ export function inspectBody(
     leastTokens: countLeastTokens(body, Number.POSITIVE_INFINITY),
     hidesAscii: hidesAscii(body),
     refersElsewhere: refersElsewhere(body, route),
-    media: isPromptRoute(route) ? 0 : countMedia(body),
+    media: isPromptRoute(route) ? 0 : countMedia(body, route),
     mentionsCacheControl: mentionsCacheControl(body),
     digest: isCached ? digestParameters(body, spans) : null,
     texts: hasRules ? readRequestTexts(body) : null,

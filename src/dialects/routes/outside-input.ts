@@ -15,12 +15,13 @@ const typeMark = Buffer.from('"type"');
 /**
  * Fields and part types that refer to input outside the body. We include `file_data` even though the file is in the
  * body, because its pages may be compressed, so a small file can have many of them. Some vendors also accept a data
- * URL with a PDF or a video where a request normally has an image. A `file_id` that's an object is a property in the
- * schema of a tool.
+ * URL with a PDF or a video where a request normally has an image. The schema of a tool may have properties with the
+ * same names, which don't refer to anything.
  */
 const reference = anyOf(
   /"(?:file_id|file_url|file_data)"\s*:\s*[^\s{]/,
-  /"(?:video_url|audio_url|document_url|item_reference)"/,
+  /"type"\s*:\s*"(?:video_url|audio_url|document_url|item_reference)"/,
+  /"(?:video_url|audio_url|document_url)"\s*:\s*(?!\{\s*"(?:type|description|title|anyOf|\$ref)")/,
   /"(?:input_audio|data)"\s*:\s*"https?:/,
   /"type"\s*:\s*"mcp/,
   /"data:(?!image|audio|text)\w+\\?\//,
@@ -103,17 +104,20 @@ export function isNamed(member: Member | undefined): boolean {
  * can have any key except those that stand for text.
  */
 const mediaStart = anyOf(/(?:https?|gs|s3|file):/, /data:\w+\\?\//, /iVBORw0KGgo|\\?\/9j\\?\/|R0lGOD|UklGR|JVBERi0/);
-const media = new RegExp(`:(?<!"(?:input|text|query|title|content)"\\s*:)\\s*"(?:${mediaStart.source})`, 'gi');
+const mediaExcept = (keys: string): RegExp => new RegExp(`:(?<!"(?:${keys})"\\s*:)\\s*"(?:${mediaStart.source})`, 'gi');
+const media = mediaExcept('input|text|query|title|content');
+/** Documents to rank often say where their text comes from. */
+const rankedMedia = mediaExcept('input|text|query|title|content|url|uri|link|href|source|id');
 const escapedCharacter = /\\u00([0-7][0-9a-f])/gi;
 
 /** Counts the images, documents and videos in a request for embeddings or a rerank call. */
-export function countMedia(body: Buffer): number {
+export function countMedia(body: Buffer, route: TextRoute): number {
   const known = factsOf(body)?.media;
   if (known !== undefined) return known;
   // Most requests are lists of plain strings, so they have no object besides the body itself.
   if (body.indexOf(openBrace, body.indexOf(openBrace) + 1) < 0) return 0;
   const text = body.toString('latin1').replace(escapedCharacter, (_escape, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
-  return text.match(media)?.length ?? 0;
+  return text.match(route === 'rerank' ? rankedMedia : media)?.length ?? 0;
 }
 
 /** Joins the patterns into one, because a single search is faster than several. */

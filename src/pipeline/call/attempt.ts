@@ -5,6 +5,7 @@ import { type Candidate, connectionKey } from '../../core/candidate.ts';
 import { VendorError } from '../../core/errors.ts';
 import { noTokens } from '../../core/pricing.ts';
 import type { Clock } from '../../core/time.ts';
+import { raceAbort } from '../../core/time-limit.ts';
 import { UntranslatableError } from '../../dialects/contract/untranslatable.ts';
 import type { RequestChanges } from '../../dialects/translate/request-changes.ts';
 import type { Breakers } from '../../failover/breaker.ts';
@@ -121,13 +122,14 @@ export function createAttemptChain({ httpClient, findProvider, breakers, pools, 
     let isSent = false;
     let requestId: string | null = null;
     let received: Responded | null = null;
-    const wait = contentWaits.begin({ projectId: call.caller.projectId, candidate, isStream: call.stream });
+    let sentAt = startedAt;
+    let wait: ContentWait | null = null;
     try {
       const provider = findProvider(connectionKey(candidate));
       if (!provider) throw new VendorError('connect', 'the provider is no longer configured');
       const mayOmitTools = !hasLaterNative(request.candidates, candidate);
       const translating = translateIfLarge(call, candidate, provider);
-      const translated = translating && (await translating);
+      const translated = translating && (await untilCancelled(translating, cancellation.signal));
       const {
         codec,
         model,
@@ -138,6 +140,9 @@ export function createAttemptChain({ httpClient, findProvider, breakers, pools, 
       const { headers, droppedFlags } = forwardedHeadersFor(codec.route, call, provider.requests);
       const changes = droppedFlags === null ? bodyChanges : withDroppedFlags(bodyChanges, droppedFlags);
       isSent = true;
+      sentAt = clock.now();
+      const waiting = contentWaits.begin({ projectId: call.caller.projectId, candidate, isStream: call.stream });
+      wait = waiting;
       const vendorResponse = await sendToVendor(httpClient, {
         provider,
         codec,
@@ -162,17 +167,17 @@ export function createAttemptChain({ httpClient, findProvider, breakers, pools, 
       if (isWithoutContent) {
         const watched = watchContent(vendorResponse, (end) => {
           if (end === 'content') attempt.contentMs = clock.now() - startedAt;
-          endWait(call, candidate, wait, end);
+          endWait(call, candidate, waiting, end);
         });
         return { ...received, response: toCallerResponse(watched) };
       }
       const response = toCallerResponse(vendorResponse);
-      endWait(call, candidate, wait, 'content');
+      endWait(call, candidate, waiting, 'content');
       return response === vendorResponse ? received : { ...received, response };
     } catch (error) {
       const vendorError = error instanceof VendorError ? error : null;
       endLoad?.();
-      endWait(call, candidate, wait, vendorError ?? (received ? 'content' : 'undecided'));
+      if (wait) endWait(call, candidate, wait, vendorError ?? (received ? 'content' : 'undecided'));
       if (!vendorError && received) {
         chain.unsent = received;
         throw error;
@@ -193,7 +198,7 @@ export function createAttemptChain({ httpClient, findProvider, breakers, pools, 
         waitMs,
         firstByteMs: null,
         durationMs,
-        ...chargeFailed(call, candidate, { received, isBilled, durationMs }),
+        ...chargeFailed(call, candidate, { received, isBilled, durationMs: clock.now() - sentAt }),
       };
       chain.failed.push(recordFailure(logger, call, failed, error, requestReader(call)));
       throw error;
@@ -262,6 +267,17 @@ function chargeFailed(
   const { tokens, costNanos } = reservedUsage(call, candidate);
   if (isBackground(call)) return { tokens, costNanos, estimated: true };
   return { ...estimateRequest(call, candidate.price, { durationMs, maxOutputTokens: tokens.output }), estimated: true };
+}
+
+/** Stops waiting for a thread if the caller disconnects or the deadline passes. Nothing has been sent then. */
+async function untilCancelled<Result>(work: Promise<Result>, signal: AbortSignal | undefined): Promise<Result> {
+  if (!signal) return work;
+  try {
+    return await raceAbort(work, signal);
+  } catch (cause) {
+    if (!signal.aborted) throw cause;
+    throw new VendorError('aborted', 'the call was stopped before it was sent', { isUnsent: true, cause });
+  }
 }
 
 function attemptOutcome(error: VendorError, cancellation: CallCancellation): Outcome {

@@ -129,7 +129,7 @@ class ScannedInput {
 
   /** Returns the number of media items in a request for embeddings or a rerank call. */
   media(): number {
-    this.#media ??= countMedia(this.#call.body);
+    this.#media ??= countMedia(this.#call.body, this.#call.route);
     return this.#media;
   }
 }

@@ -53,7 +53,7 @@ export function createRelayUpload({ planMedia, findProvider, mediaCalls, httpCli
     // have to read the whole upload first.
     if (hasCostCeiling && kind.route === 'images') await readAll();
     const model = modelNameAt(provider.requests, candidate.model);
-    const { body, meter, sentBytes, readHead } = watchBody(bodyFor(model));
+    const { body, meter, sentBytes, readHead } = watchBody(bodyFor(model), kind);
     // The cost reservation of a transcription depends on the format of the recording.
     if (hasCostCeiling && kind.route === 'transcriptions') await readHead();
     const source = { kind, fields, meter, sentBytes };
@@ -76,7 +76,7 @@ interface WatchedBody {
   readonly readHead: () => Promise<void>;
 }
 
-function watchBody(body: UploadBody): WatchedBody {
+function watchBody(body: UploadBody, { route }: UploadKind): WatchedBody {
   const meter = createAudioMeter(body);
   const unread = body.chunks[Symbol.asyncIterator]();
   const held: Buffer[] = [];
@@ -84,7 +84,7 @@ function watchBody(body: UploadBody): WatchedBody {
   const read = async (): Promise<Buffer | null> => {
     const { value, done } = await unread.next();
     if (done) return null;
-    meter.push(value);
+    if (route === 'transcriptions') meter.push(value);
     return value;
   };
   async function readHead(): Promise<void> {
@@ -116,7 +116,8 @@ const uncharged: Charge = { units: { images: 0 }, estimatedTokens: noTokens };
  */
 function estimateCharge({ kind, fields, meter, sentBytes }: UploadSource, transcript: string, minSeconds = 0): Charge {
   if (kind.route === 'images') return estimateImages(fields);
-  const seconds = Math.min(maxRecordingSeconds, Math.max(minSeconds, meter.estimateSeconds(sentBytes())));
+  const most = Math.min(maxRecordingSeconds, meter.maxSeconds() ?? maxRecordingSeconds);
+  const seconds = Math.min(most, Math.max(minSeconds, meter.estimateSeconds(sentBytes())));
   const input = countPromptTokens(fields) + toAudioTokens(seconds);
   return { units: { seconds }, estimatedTokens: { ...noTokens, input, output: estimateTokens(transcript.length) } };
 }

@@ -15,10 +15,23 @@ function measure(body: Buffer, chunkBytes = body.length) {
   return { max: meter.maxSeconds(), estimate: meter.estimateSeconds(body.length), isIdentified: meter.isIdentified() };
 }
 
+function insertChunk(file: Buffer): Buffer {
+  const chunk = Buffer.from('bext\x05\0\0\0abcde\0', 'latin1');
+  return Buffer.concat([file.subarray(0, 12), chunk, file.subarray(12)]);
+}
+
+function withFormat(format: number): Buffer {
+  const file = wav({ rate: 16_000, seconds: 10 });
+  file.writeUInt16LE(format, 20);
+  return file;
+}
+
 describe('createAudioMeter', () => {
   it.each([
     ['WAV', wav({ rate: 16_000, seconds: 10 }), 10],
     ['WAV with a low sample rate', wav({ rate: 10, seconds: 3_600 }), 3_600],
+    ['WAV with another chunk before its format', insertChunk(wav({ rate: 16_000, seconds: 10 })), 10],
+    ['WAV with floating-point samples', withFormat(3), 10],
     ['MP3', mp3(20), 20],
     ['MP3 with an ID3 tag', Buffer.concat([Buffer.from('ID3\x04\0\0\0\0\x02\x01', 'latin1'), Buffer.alloc(257), mp3(20)]), 20],
     ['FLAC', flac(3_600), 3_600],
@@ -60,6 +73,22 @@ describe('createAudioMeter', () => {
       filePart(Buffer.concat([Buffer.from(`\r\n--y\r\n${head}\r\n\r\n`), decoy]), 'form-data; name="other"'),
     ])
       expect(measure(form(part, filePart(flac(3_600)))).max).toBeNull();
+  });
+
+  it("doesn't take the size of a WebM cluster for its time", () => {
+    const cluster = Buffer.concat([Buffer.from('1f43b6752fe784e78100', 'hex'), Buffer.alloc(80_000)]);
+    expect(measure(form(filePart(cluster))).estimate).toBeLessThan(11);
+  });
+
+  it('counts only the part of a recording that has arrived', () => {
+    const body = form(filePart(mp4(3_600, 0)));
+    const meter = createAudioMeter({
+      contentType: 'multipart/form-data; boundary="x"',
+      lengthBytes: 10 * body.length,
+      chunks: (async function* () {})(),
+    });
+    meter.push(body);
+    expect(meter.estimateSeconds(body.length)).toBeCloseTo(360, 0);
   });
 
   it('assumes a usual bit rate if the file does not state its length', () => {

@@ -107,9 +107,30 @@ test.each<[string, TextRoute, object | string, number]>([
   ['a nested image', 'embeddings', { inputs: [{ content: [{ type: 'image_url', image_url: 'https://a/b' }] }] }, 1],
   ['a small image with many pixels', 'embeddings', { input: [{ image: 'iVBORw0KGgoAAAA' }, { image: 'data:image/png;base64,iVBO' }] }, 2],
   ['a document to rank', 'rerank', { query: 'hi', documents: [{ image: 'https://a/b' }] }, 1],
+  ['the address of a document to rank', 'rerank', { query: 'hi', documents: [{ url: 'https://a/b', text: 'hi' }] }, 0],
 ])('reserves the window for each media item of a request without a prompt: %s', (_what, route, members, items) => {
   const call = callOf(route, typeof members === 'string' ? members : { model: 'one/m', ...members });
   const { costNanos } = usageBounds(call, [candidate]);
   expect(costNanos).toBeGreaterThanOrEqual(items * window);
   expect(costNanos).toBeLessThan(items * window + 5_500);
+});
+
+test.each<[string, TextRoute, object | string]>([
+  ['a backtick that .NET has escaped', 'chat', '{"model":"one/m","messages":[{"role":"user","content":"run \\u0060ls\\u0060"}]}'],
+  [
+    'a tool with a parameter for the address of a video',
+    'chat',
+    {
+      model: 'one/m',
+      messages: [{ role: 'user', content: 'hi' }],
+      tools: [
+        {
+          type: 'function',
+          function: { name: 'f', parameters: { type: 'object', properties: { video_url: { type: 'string' } }, required: ['video_url'] } },
+        },
+      ],
+    },
+  ],
+])('charges only the body of a call that ends early if it has %s', (_what, route, body) => {
+  expect(chargeStream(callOf(route, body)).tokens.input).toBeLessThan(200);
 });
