@@ -5,9 +5,9 @@ import type { Socket } from 'node:net';
 const maxPipelined = 32;
 
 /**
- * Closes connections that pipeline more than 32 requests (RFC 9112 9.3.2 allows this, and clients then repeat
- * the unanswered ones). Node reads all requests that have arrived on a connection before other events get their turn,
- * so a single connection with thousands of requests could delay everyone else by seconds.
+ * Closes connections that pipeline more than 32 requests (RFC 9112 9.3.2 allows this, and clients then repeat the
+ * unanswered ones). Node reads all requests that have arrived on a connection before other events get their turn, so a
+ * single connection with thousands of requests could delay everyone else by seconds.
  */
 export function limitPipelining(server: Server): void {
   const waiting = new WeakMap<Socket, number>();

@@ -22,12 +22,12 @@ export interface AudioMeter {
 }
 
 /** Speech is usually encoded at 64 kbit/s. */
-const usualBytesPerSecond = 8_000;
+export const usualBytesPerSecond = 8_000;
 /** Stereo at 48 kHz and 16 bits. A file whose length implies a higher rate is probably lying. */
 const highBytesPerSecond = 192_000;
 /** No frame of an MP3 has a lower bit rate than 8 kbit/s. */
 const minMp3BytesPerSecond = 1_000;
-/** We look for the beginning of the file in this many bytes. */
+/** We only look for the beginning of the file in the first 16 KiB of the body. */
 const maxHeadBytes = 16 * 1024;
 /** The longest structure that we read, so that we also find one that's split between two chunks. */
 const longestMarker = 64;

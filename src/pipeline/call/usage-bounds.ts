@@ -73,7 +73,7 @@ export function reservedUsage(call: Call, candidate: Candidate): LargestUsage & 
 
 const reservedOutside = new WeakMap<Call, Tokens | null>();
 
-/** Returns the `outsideInput` of the candidate for which `reservedUsage` was last called. */
+/** Returns what `outsideInput` returned when `reservedUsage` was last called, i.e. for the candidate of the current attempt. */
 export function reservedOutsideInput(call: Call): Tokens | null {
   return reservedOutside.get(call) ?? null;
 }

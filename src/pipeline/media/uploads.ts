@@ -7,7 +7,7 @@ import type { MediaCandidate } from '../../core/candidate.ts';
 import { noTokens } from '../../core/pricing.ts';
 import { modelNameAt } from '../../core/request-format.ts';
 import { estimateTokens } from '../../dialects/contract/token-usage.ts';
-import { type AudioMeter, createAudioMeter } from '../../dialects/media/audio-length.ts';
+import { type AudioMeter, createAudioMeter, usualBytesPerSecond } from '../../dialects/media/audio-length.ts';
 import { charactersPerSecond } from '../../dialects/media/upload-usage.ts';
 import { countEditedImages, type UploadBody, type UploadFields, type UploadKind } from '../../dialects/media/uploads.ts';
 import { assertTakesUploads, sendUpload, type UploadResponse } from '../../vendors/upload.ts';
@@ -36,8 +36,6 @@ export type RelayUpload = (call: MediaCall, project: ProjectContext, upload: Upl
 
 /** The vendors that we know don't accept recordings of more than ten hours. */
 const maxRecordingSeconds = 36_000;
-/** Speech is usually encoded at 64 kbit/s. */
-const usualBytesPerSecond = 8_000;
 /** OpenAI counts this many tokens per second of audio. */
 const audioTokensPerSecond = 10;
 /** Nobody speaks faster than this, so it's an upper bound of the tokens in a transcription. */
