@@ -4,10 +4,11 @@
  * been answered. Meanwhile, its neighbour abuses the gateway in one way after another. The rest of the setup is the
  * same as in `npm run bench`: separate programs on 127.0.0.1, `serve`, PostgreSQL, and one core for the gateway.
  *
- *   npm run noisy-neighbour                        runs every kind of abuse, which takes about twelve minutes
+ *   npm run noisy-neighbour                        runs every kind of abuse, which takes about 17 minutes
  *   npm run noisy-neighbour -- rules large-bodies  runs only these; scripts/noisy-neighbour/kinds.js lists the names
  *
- *   --seconds 30     length of each measurement: first the other project alone, then together with its neighbour
+ *   --seconds 30     how long to measure each kind, once without and once with the neighbour
+ *   --rounds 3       the two take turns this often. Before each round, we measure the capacity again
  *   --warm-up 20     seconds of warm-up before the capacity is measured
  *   --load 0.7       share of the capacity that the other project uses
  *   --rate 4000      calls per second of the other project, instead of --load. Use this to compare two versions

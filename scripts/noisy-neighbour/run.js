@@ -17,37 +17,8 @@ import { requestOf } from '../bench/scenarios.js';
 import { root } from '../launch.js';
 import { BootstrapError } from '../npm.js';
 import { expensiveRules, kinds, ordinaryRules } from './kinds.js';
+import { describe, formatTable, toRow } from './report.js';
 import { openTrace } from './trace.js';
-
-/**
- * @typedef {object} Row
- * @property {string} kind
- * @property {number} perSecond rate at which the other project sends calls
- * @property {number} usualP50 in milliseconds, without the neighbour, over all measurements with the same project
- * @property {number} p50 in milliseconds, with the neighbour
- * @property {number} usualP99
- * @property {number} p99
- * @property {number} usualNewP90 the same for calls that open a connection
- * @property {number} newP90
- * @property {number} lateP99 how many milliseconds the program that times the calls was late itself, because other programs used its core
- * @property {number} calls
- * @property {number} failed number of the other project's calls that failed while the neighbour was active
- * @property {string | null} failure
- * @property {Record<string, number>} responses number of responses that the neighbour received, by status
- * @property {number} receivedBytes number of bytes that the neighbour received, including incomplete responses
- * @property {boolean} isOk
- */
-
-/**
- * The calls of the other project without the neighbour (`usual`) and together with it (`disturbed`).
- * @typedef {object} Measurement
- * @property {string} kind
- * @property {number} perSecond
- * @property {import('./other-project.js').Result} usual
- * @property {import('./other-project.js').Result} disturbed
- * @property {Row['responses']} responses
- * @property {number} receivedBytes
- */
 
 /** @typedef {ReturnType<typeof parseOptions>} Options */
 
@@ -67,27 +38,26 @@ const otherFiles = 1_000;
 /** @param {string[]} args the command-line arguments */
 export async function runNoisyNeighbour(args) {
   const options = parseOptions(args);
-  /** @type {Measurement[]} */
-  const measurements = [];
+  /** @type {import('./report.js').Round[]} */
+  const rounds = [];
   try {
     await withBench({}, async (bench) => {
       const session = await startSession(bench, options);
       for (const name of options.names) {
-        const measurement = await session.measure(name);
-        measurements.push(measurement);
-        console.log(`${name}: ${describe(toRow(measurement, measurements))}`);
+        for (let round = 1; round <= options.rounds; round += 1) rounds.push(await session.measure(name, round));
+        console.log(`${name}: ${describe(toRow(name, rounds))}`);
       }
     });
   } finally {
     // Even if something fails, print the rows that we have. It took minutes to measure them.
-    const rows = measurements.map((measurement) => toRow(measurement, measurements));
+    const rows = [...new Set(rounds.map(({ kind }) => kind))].map((kind) => toRow(kind, rounds));
     if (rows.length > 0) console.log(formatTable(rows));
     if (options.json !== undefined) await writeFile(options.json, `${JSON.stringify(rows, null, 2)}\n`);
   }
 }
 
 /** @param {import('../bench/environment.js').Bench} bench @param {Options} options */
-async function startSession(bench, { checkout, seconds, warmUp, load, rate, streams, traces, isProfiled }) {
+async function startSession(bench, { checkout, seconds, rounds, warmUp, load, rate, streams, traces, isProfiled }) {
   const target = await bench.startGateway(checkout, { label: 'gateway', flags: traces === null ? [] : ['--inspect=127.0.0.1:0'] });
   const { gateway, port } = target;
   await gateway.admin('PUT', '/provision/teams/ruled', { cache: { enabled: false } });
@@ -143,7 +113,7 @@ async function startSession(bench, { checkout, seconds, warmUp, load, rate, stre
   const warmProjects = new Set();
   /**
    * Chooses the rate of the other project's calls. A virtual machine can get a third faster or slower within minutes, so
-   * we measure the capacity again each time.
+   * we measure the capacity again in each round.
    * @param {'ruled' | undefined} project
    */
   const chooseRate = async (project) => {
@@ -186,20 +156,20 @@ async function startSession(bench, { checkout, seconds, warmUp, load, rate, stre
   };
 
   return {
-    /** @param {string} name @returns {Promise<Measurement>} */
-    async measure(name) {
+    /** @param {string} name @param {number} round @returns {Promise<import('./report.js').Round>} */
+    async measure(name, round) {
       const kind = kinds[name];
       if (!kind) throw new Error(`unknown kind: ${name}`);
       const perSecond = await chooseRate(kind.other);
       // These rules would also slow down the other measurements, so we only set them during this one.
       const setRules = (/** @type {object[]} */ rules) => gateway.admin('PUT', '/provision/teams/memory/rules', { rules });
       if (kind.other === 'ruled') await setRules(expensiveRules);
-      const usual = await call(kind.other, perSecond, seconds);
+      const usual = await call(kind.other, perSecond, seconds / rounds);
       const connections = kind.connections > 16 ? Math.min(kind.connections, streams) : kind.connections;
-      const stopTrace = await startTrace?.(name);
+      const stopTrace = await startTrace?.(rounds === 1 ? name : `${name}-${round}`);
       const cpuBefore = readCpu();
       await neighbour.ask({ ...context, kind: name, connections });
-      const disturbed = await call(kind.other, perSecond, seconds);
+      const disturbed = await call(kind.other, perSecond, seconds / rounds);
       console.log(`${name}: ${describeCpu(cpuBefore, readCpu())}`);
       await stopTrace?.(disturbed);
       const { responses, receivedBytes } = await neighbour.ask({ stop: true });
@@ -208,40 +178,6 @@ async function startSession(bench, { checkout, seconds, warmUp, load, rate, stre
       return { kind: name, perSecond, usual, disturbed, responses, receivedBytes };
     },
   };
-}
-
-/**
- * Compares a project's calls next to the neighbour with its undisturbed calls in all measurements. Those of a single
- * measurement aren't enough, because their p99 depends on whether V8 happened to collect garbage in the meantime.
- * @param {Measurement} measurement
- * @param {readonly Measurement[]} all
- * @returns {Row}
- */
-function toRow({ kind, perSecond, disturbed, responses, receivedBytes }, all) {
-  const usual = all.filter((other) => kinds[other.kind]?.other === kinds[kind]?.other).map((other) => other.usual);
-  const [durations, newDurations] = [sorted(usual.map((calls) => calls.durations)), sorted(usual.map((calls) => calls.newDurations))];
-  const [usualP50, p50] = [centile(durations, 0.5), centile(disturbed.durations, 0.5)];
-  const [usualP99, p99] = [centile(durations, 0.99), centile(disturbed.durations, 0.99)];
-  const [usualNewP90, newP90] = [centile(newDurations, 0.9), centile(disturbed.newDurations, 0.9)];
-  const { failed, failure, lateP99 } = disturbed;
-  const isOk = failed === 0 && isTolerable(usualP50, p50) && isTolerable(usualP99, p99);
-  const calls = disturbed.durations.length;
-  const times = { usualP50, p50, usualP99, p99, usualNewP90, newP90, lateP99 };
-  return { kind, perSecond, ...times, calls, failed, failure, responses, receivedBytes, isOk };
-}
-
-/** @param {readonly Float64Array[]} lists */
-function sorted(lists) {
-  return Float64Array.from(lists.flatMap((list) => [...list])).sort();
-}
-
-/**
- * Returns true if the latency is at most twice the usual one, or at most 50 ms more than usual.
- * @param {number} usualMs
- * @param {number} ms
- */
-export function isTolerable(usualMs, ms) {
-  return ms <= Math.max(2 * usualMs, usualMs + 50);
 }
 
 /**
@@ -273,39 +209,6 @@ function describeCpu(before, after) {
   return `CPU of the gateway: ${busy.join(', ')}; main waited for the core ${percent(after.waited - before.waited)} %; ${others.join(', ')}`;
 }
 
-/** @param {Row} row */
-function describe({ usualP50, p50, usualP99, p99, usualNewP90, newP90, lateP99, failed, failure, responses, receivedBytes, isOk }) {
-  const answers = Object.entries(responses).map(([status, count]) => `${count} x ${status}`);
-  const times = `p50 ${usualP50.toFixed(1)} -> ${p50.toFixed(1)} ms, p99 ${usualP99.toFixed(1)} -> ${p99.toFixed(1)} ms, on new connections p90 ${usualNewP90.toFixed(1)} -> ${newP90.toFixed(1)} ms`;
-  const failures = failed > 0 ? `, ${failed} failed (${failure})` : '';
-  return `${times}${failures}: ${isOk ? 'ok' : 'too slow'} so far; the neighbour got ${answers.join(', ') || 'no responses'} (${(receivedBytes / 1e6).toFixed(1)} MB); timer late by ${lateP99.toFixed(1)} ms (p99)`;
-}
-
-/** @param {Row[]} rows */
-function formatTable(rows) {
-  const heading = [
-    'neighbour',
-    'calls/s',
-    'usual p50 ms',
-    'p50 ms',
-    'usual p99 ms',
-    'p99 ms',
-    'new usual p90 ms',
-    'new p90 ms',
-    'timer late ms',
-    'failed',
-    '',
-  ];
-  const lines = rows.map((row) => [
-    kinds[row.kind]?.title ?? row.kind,
-    row.perSecond.toFixed(0),
-    ...[row.usualP50, row.p50, row.usualP99, row.p99, row.usualNewP90, row.newP90, row.lateP99].map((value) => value.toFixed(1)),
-    String(row.failed),
-    row.isOk ? 'ok' : 'too slow',
-  ]);
-  return `\n${[heading, heading.map(() => '---'), ...lines].map((cells) => `| ${cells.join(' | ')} |`).join('\n')}`;
-}
-
 /** @param {string[]} args */
 function parseOptions(args) {
   const { values, positionals } = readArguments({
@@ -313,6 +216,7 @@ function parseOptions(args) {
     allowPositionals: true,
     options: {
       seconds: { type: 'string', default: '30' },
+      rounds: { type: 'string', default: '3' },
       'warm-up': { type: 'string', default: '20' },
       load: { type: 'string', default: '0.7' },
       rate: { type: 'string' },
@@ -338,6 +242,7 @@ function parseOptions(args) {
     load,
     rate: values.rate === undefined ? null : wholeNumber('--rate', values.rate, 1),
     seconds,
+    rounds: wholeNumber('--rounds', values.rounds, 1),
     warmUp: wholeNumber('--warm-up', values['warm-up'], 0),
     streams: Math.min(wholeNumber('--streams', values.streams, 1), Math.floor((files - otherFiles) / 2)),
     checkout: resolve(values.checkout),

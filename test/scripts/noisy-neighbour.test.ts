@@ -6,7 +6,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
-import { isTolerable } from '../../scripts/noisy-neighbour/run.js';
+import { isTolerable } from '../../scripts/noisy-neighbour/report.js';
 import { root } from '../support/gateway-process.ts';
 import { describePostgres } from '../support/postgres.ts';
 import { run } from '../support/run.ts';
@@ -36,7 +36,7 @@ describePostgres('the noisy neighbour benchmark', () => {
       const folder = await mkdtemp(join(tmpdir(), 'gateway-neighbour-test-'));
       try {
         const json = join(folder, 'rows.json');
-        const options = ['--seconds', '0.2', '--warm-up', '0', '--load', '0.1', '--streams', '5', '--json', json];
+        const options = ['--seconds', '0.2', '--rounds', '1', '--warm-up', '0', '--load', '0.1', '--streams', '5', '--json', json];
         const env = { ...process.env, DATABASE_URL: process.env.GATEWAY_TEST_POSTGRES_URL ?? '' };
         const program = [join(root, 'scripts', 'noisy-neighbour.js'), ...options];
         const said = await run(process.execPath, program, { cwd: root, env, timeoutMs: limitMs });
