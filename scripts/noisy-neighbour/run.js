@@ -117,6 +117,7 @@ async function startSession(bench, { checkout, seconds, rounds, warmUp, load, ra
    * @param {'ruled' | undefined} project
    */
   const chooseRate = async (project) => {
+    if (rate !== null && (warmUp === 0 || warmProjects.has(project))) return rate;
     const capacity = await measureCapacity(project, warmProjects.has(project) ? Math.min(capacitySeconds, warmUp) : warmUp);
     warmProjects.add(project);
     console.log(`capacity: ${capacity.toFixed(0)} calls/s${project ? ' of a project with a content rule' : ''}`);

@@ -36,7 +36,7 @@ describePostgres('the noisy neighbour benchmark', () => {
       const folder = await mkdtemp(join(tmpdir(), 'gateway-neighbour-test-'));
       try {
         const json = join(folder, 'rows.json');
-        const options = ['--seconds', '0.2', '--rounds', '1', '--warm-up', '0', '--load', '0.1', '--streams', '5', '--json', json];
+        const options = ['--seconds', '0.2', '--rounds', '1', '--warm-up', '0', '--rate', '40', '--streams', '5', '--json', json];
         const env = { ...process.env, DATABASE_URL: process.env.GATEWAY_TEST_POSTGRES_URL ?? '' };
         const program = [join(root, 'scripts', 'noisy-neighbour.js'), ...options];
         const said = await run(process.execPath, program, { cwd: root, env, timeoutMs: limitMs });
