@@ -264,9 +264,8 @@ function chargeFailed(
     return { tokens, costNanos, ...(isEstimated && { estimated: true }) };
   }
   if (!isBilled) return { tokens: noTokens, costNanos: 0 };
-  const { tokens, costNanos } = reservedUsage(call, candidate);
-  if (isBackground(call)) return { tokens, costNanos, estimated: true };
-  return { ...estimateRequest(call, candidate.price, { durationMs, maxOutputTokens: tokens.output }), estimated: true };
+  const { tokens, costNanos } = isBackground(call) ? reservedUsage(call, candidate) : estimateRequest(call, candidate, durationMs);
+  return { tokens, costNanos, estimated: true };
 }
 
 /** Stops waiting for a thread if the caller disconnects or the deadline passes. Nothing has been sent then. */

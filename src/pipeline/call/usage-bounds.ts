@@ -65,17 +65,8 @@ export function usageBounds(call: Call, candidates: readonly Candidate[], estima
  */
 export function reservedUsage(call: Call, candidate: Candidate): LargestUsage & { readonly costNanos: number | null } {
   const { price } = candidate;
-  const input = new ScannedInput(call);
-  const { tokens, units } = largestUsage(call, { candidate, price, input });
-  reservedOutside.set(call, outsideInput(call, candidate, input));
+  const { tokens, units } = largestUsage(call, { candidate, price, input: new ScannedInput(call) });
   return { tokens, units, costNanos: price === null ? null : clampToSafeInteger(tokenCost(tokens, price, units)) };
-}
-
-const reservedOutside = new WeakMap<Call, Tokens | null>();
-
-/** Returns what `outsideInput` returned when `reservedUsage` was last called, i.e. for the candidate of the current attempt. */
-export function reservedOutsideInput(call: Call): Tokens | null {
-  return reservedOutside.get(call) ?? null;
 }
 
 /**
@@ -83,7 +74,8 @@ export function reservedOutsideInput(call: Call): Tokens | null {
  * the body. This is the input that we reserve, except that we never charge more than fits into the model's window.
  * Returns null if all of the input is in the body.
  */
-export function outsideInput(call: Call, candidate: Candidate, input = new ScannedInput(call)): Tokens | null {
+export function outsideInput(call: Call, candidate: Candidate): Tokens | null {
+  const input = new ScannedInput(call);
   const window = assumedWindow(candidate);
   if (!isPromptRoute(call.route)) {
     const media = input.media();

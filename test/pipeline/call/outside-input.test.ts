@@ -12,7 +12,7 @@ import { routeCodecs } from '../../../src/dialects/routes/route-codecs.ts';
 import { computeCharge } from '../../../src/pipeline/call/charge.ts';
 import { estimateInput, estimateRequest } from '../../../src/pipeline/call/estimate.ts';
 import { backgroundCaller } from '../../../src/pipeline/call/internal-call.ts';
-import { reservedUsage, usageBounds } from '../../../src/pipeline/call/usage-bounds.ts';
+import { usageBounds } from '../../../src/pipeline/call/usage-bounds.ts';
 import { outsideInputs } from './outside-inputs.ts';
 
 /** A token costs one nano-dollar, so costs are easy to compare with tokens. */
@@ -45,8 +45,7 @@ function chargeStream(call: Call, tokens: Tokens | null = null) {
 
 /** Charges a call that is cut off before its response, like `attempt.ts` does. */
 function chargeWithoutResponse(call: Call, durationMs = 30) {
-  const { tokens } = reservedUsage(call, candidate);
-  return estimateRequest(call, price, { durationMs, maxOutputTokens: tokens.output });
+  return estimateRequest(call, candidate, durationMs);
 }
 
 describe.each(outsideInputs)('a call that refers to %s', (_what, route, members) => {

@@ -55,7 +55,7 @@ test.each([
   } as const;
   const { costNanos } = usageBounds(call, [candidate]);
   expect(costNanos).toBe(searches * 2_000_000);
-  expect(estimateRequest(call, searched, { durationMs: 1, maxOutputTokens: 0 }).costNanos).toBeLessThanOrEqual(costNanos);
+  expect(estimateRequest(call, candidate, 1).costNanos).toBeLessThanOrEqual(costNanos);
 });
 
 describe('reserving tokens for media in the body', () => {
@@ -79,7 +79,7 @@ describe('reserving tokens for media in the body', () => {
     const candidate = { id: 'one/m', provider: 'one', model: 'm', dialect: 'chat', price: null, maxOutputTokens: null, ...limit } as const;
     return {
       bound: usageBounds(call, [candidate]).tokens,
-      estimate: estimateRequest(call, null, { durationMs: 1, maxOutputTokens: 0 }).tokens.input,
+      estimate: estimateRequest(call, candidate, 1).tokens.input,
     };
   };
 
