@@ -17,7 +17,7 @@ export interface BillingMutant extends Mutant {
 
 const bounds = 'src/pipeline/call/usage-bounds.ts';
 const charge = 'src/pipeline/call/charge.ts';
-const handleCall = 'src/pipeline/call/handle-call.ts';
+const serveCall = 'src/pipeline/call/serve-call.ts';
 
 export const billingMutants: readonly BillingMutant[] = [
   {
@@ -102,7 +102,7 @@ export const billingMutants: readonly BillingMutant[] = [
   },
   {
     name: 'a failure of the output rules leaves the reservation',
-    file: handleCall,
+    file: serveCall,
     passage: 'if (chain.isJournaled) throw await settleUnexpected(',
     replacement: 'if (chain.isJournaled) throw cause;\n      if (chain.isJournaled) throw await settleUnexpected(',
     breaks: 'reserved',
