@@ -4,7 +4,6 @@
  * parts again, and the prompt reader takes their messages from the cached history. None of these caches contain any
  * text.
  */
-import { crc32 } from 'node:zlib';
 import { LRUCache } from 'lru-cache';
 import { isPromptRoute, type TextRoute } from '../../core/call.ts';
 import { characters } from '../../core/json/characters.ts';
@@ -12,33 +11,21 @@ import type { BodySpans, SkipMember, Span } from '../../core/json/spans.ts';
 import { JsonSyntaxError, skipElements, skipSpace, skipValue } from '../../core/json/syntax.ts';
 import { largeBytes } from '../../core/low-priority-thread.ts';
 import { type RepeatedPart, rememberRepetition } from '../../core/repeated-parts.ts';
-import { bodyKeys, hidesAscii, scanJson } from '../../dialects/json/body-members.ts';
-import { type KnownRegion, type References, rememberRegions, rememberSpans } from '../../dialects/json/known-regions.ts';
+import { bodyKeys, scanJson } from '../../dialects/json/body-members.ts';
+import { type KnownRegion, rememberRegions, rememberSpans } from '../../dialects/json/known-regions.ts';
 import { promptMembers } from '../../dialects/prompt/prompt.ts';
-import { findReferences } from '../../dialects/routes/outside-input.ts';
-import { countImageParts } from '../../dialects/routes/request-features.ts';
 import type { ChainPart, ExtraPart } from './chain.ts';
 import { fingerprintOf } from './fingerprint.ts';
+import { createKnownValues } from './known-values.ts';
 import type { PlacedExtra } from './masked-prompt.ts';
 import { findBeginning, type ListBeginning, type ScannedMessages } from './prompt-pieces.ts';
+import { type Found, joinFound, searchPrompt } from './search-prompt.ts';
 
 /** The maximum number of messages and extras in cached histories. Each of them takes about 500 bytes. */
 const maxLinks = 60_000;
 /** Limits the cached lists of messages, which take about two kilobytes each. */
 const maxLists = 5_000;
-/** Limits the cached values, which take about 300 bytes each. */
-const maxValues = 10_000;
-/** The minimum size of the values that we cache. Scanning a smaller value is faster than looking it up. */
-const minValueBytes = 1_024;
 const minBodyBytes = 8_192;
-/** We look up known values by a fingerprint of this many leading bytes. */
-const headBytes = 64;
-/**
- * The maximum number of cached values that begin with the same bytes. For example, different versions of an agent may
- * have tool lists that begin alike.
- */
-const maxAlike = 16;
-const sampleBytes = 256;
 /**
  * For each history we cache up to this many prefixes. Clients change the last messages of a history, e.g. to mark them
  * for the vendor's cache or to edit the last question, but the shorter prefixes still match then.
@@ -63,12 +50,6 @@ const maxMessageEnds = 1_500;
 export interface ListEnd {
   readonly bytes: number;
   readonly fingerprint: string;
-}
-
-interface Found {
-  readonly images: number;
-  readonly references: References;
-  readonly hidesAscii: boolean;
 }
 
 interface SearchedEnd extends ListEnd {
@@ -122,22 +103,6 @@ export interface Recognized {
 
 export const nothingKnown: Recognized = { key: null, ends: [], known: null, scanned: { from: 0, ends: [] } };
 
-/** A long value that we've seen in a prompt, e.g. a list of tools, a system prompt or a message. */
-interface KnownValue {
-  readonly bytes: number;
-  /**
-   * Checksum of a few bytes in the middle. It rules out most values that have the same beginning but are otherwise
-   * different.
-   */
-  readonly sample: number;
-  readonly fingerprint: string;
-  /**
-   * What we found when we searched the value. Null until it occurs a second time, because most values never come back
-   * and we don't want to search those.
-   */
-  found: Found | null;
-}
-
 export type KnownPrompts = ReturnType<typeof createKnownPrompts>;
 
 export function createKnownPrompts() {
@@ -145,37 +110,9 @@ export function createKnownPrompts() {
     maxSize: maxLinks,
     sizeCalculation: ({ parts, extras }) => 1 + parts.length + extras.length,
   });
-  const values = new LRUCache<string, readonly KnownValue[]>({ maxSize: maxValues, sizeCalculation: (alike) => alike.length });
+  const values = createKnownValues();
   const lists = new LRUCache<string, readonly SearchedEnd[]>({ max: maxLists });
   const listOf = new WeakMap<Buffer, MessageList>();
-
-  /**
-   * Skips a value and returns the offset at which it ends. If we know the value from an earlier request, we don't scan
-   * it, but add it to `regions`. If it's new and long enough, we remember it for the next request. In both cases we
-   * also add it to `parts`, because later requests may repeat it.
-   */
-  const skipKnown = (projectId: string, body: Buffer, at: number, regions: KnownRegion[], parts: RepeatedPart[] = []): number => {
-    if (!isDelimited(body, at)) return skipValue(body, at);
-    const key = `${projectId} ${fingerprintOf(body, at, at + headBytes)}`;
-    const alike = values.get(key) ?? [];
-    const known = alike.find(
-      ({ bytes, sample, fingerprint }) => sample === sampleOf(body, at, bytes) && fingerprint === fingerprintOf(body, at, at + bytes),
-    );
-    if (known) {
-      const end = at + known.bytes;
-      known.found ??= search(body.subarray(at, end));
-      regions.push({ start: at, end, isValue: true, fingerprint: known.fingerprint, ...known.found });
-      parts.push({ start: at, end, fingerprint: known.fingerprint });
-      return end;
-    }
-    const end = skipValue(body, at);
-    if (end - at < minValueBytes) return end;
-    const fingerprint = fingerprintOf(body, at, end);
-    const value = { bytes: end - at, sample: sampleOf(body, at, end - at), fingerprint, found: null };
-    values.set(key, [value, ...alike.slice(0, maxAlike - 1)]);
-    parts.push({ start: at, end, fingerprint });
-    return end;
-  };
 
   /**
    * Scans a list of messages whose beginning we've already read. Returns null if the list has too few messages. Throws
@@ -198,7 +135,7 @@ export function createKnownPrompts() {
     let found = known && searchUntil(body, start, before, known);
     let searchedTo = knownTo;
     for (const at of added) {
-      if (found) found = join(found, search(body.subarray(searchedTo, at)));
+      if (found) found = joinFound(found, searchPrompt(body.subarray(searchedTo, at)));
       searchedTo = at;
       const fingerprint = fingerprintOf(body, start + base.bytes, at);
       ends.push({ bytes: at - start, fingerprint: `${base.fingerprint} ${fingerprint}`, anchor: base, added: fingerprint, found });
@@ -218,10 +155,10 @@ export function createKnownPrompts() {
       let scanned: ScannedList | null = null;
       let newInList = 0;
       const skip: SkipMember = (key, at) => {
-        if (key === 'tools' || key === system) return skipKnown(projectId, body, at, regions, parts);
+        if (key === 'tools' || key === system) return values.skip(projectId, body, at, regions, parts);
         if (key !== list || scanned) return null;
         const inList: KnownRegion[] = [];
-        const beginning = findBeginning(body, at, (start) => skipKnown(projectId, body, start, inList, parts));
+        const beginning = findBeginning(body, at, (start) => values.skip(projectId, body, start, inList, parts));
         if (beginning === null) return null;
         const { start, end } = beginning;
         scanned = scanList(`${projectId} ${route}`, body, beginning);
@@ -294,6 +231,8 @@ function anchorAt(body: Buffer, start: number, bytes: number): ListEnd {
   return { bytes, fingerprint: fingerprintOf(body, start, start + bytes) };
 }
 
+const { closeBracket, comma } = characters;
+
 function scanMessages(body: Buffer, at: number): { readonly messageEnds: readonly number[]; readonly listEnd: number } {
   const messageEnds: number[] = [];
   for (let end = at; ; ) {
@@ -308,45 +247,8 @@ function scanMessages(body: Buffer, at: number): { readonly messageEnds: readonl
 function searchUntil(body: Buffer, start: number, ends: readonly SearchedEnd[], end: SearchedEnd): Found {
   if (end.found === null) {
     const searched = ends.findLast(({ bytes, found }) => found !== null && bytes < end.bytes);
-    const added = search(body.subarray(start + (searched?.bytes ?? 0), start + end.bytes));
-    end.found = searched?.found ? join(searched.found, added) : added;
+    const added = searchPrompt(body.subarray(start + (searched?.bytes ?? 0), start + end.bytes));
+    end.found = searched?.found ? joinFound(searched.found, added) : added;
   }
   return end.found;
-}
-
-const { closeBracket, comma, openBrace, openBracket, quote } = characters;
-
-/**
- * Checks whether the value at `at` is a string, an object or an array. The end of these is marked by a delimiter, so if
- * the bytes are equal, the values are equal too. For a number, there could be more digits after those bytes.
- */
-function isDelimited(body: Buffer, at: number): boolean {
-  const first = body[at];
-  return first === quote || first === openBrace || first === openBracket;
-}
-
-function sampleOf(body: Buffer, at: number, bytes: number): number {
-  const middle = at + Math.floor(bytes / 2);
-  return crc32(body.subarray(middle, middle + sampleBytes));
-}
-
-function search(bytes: Buffer): Found {
-  return { images: countImageParts(bytes), references: findReferences(bytes), hidesAscii: hidesAscii(bytes) };
-}
-
-function join(one: Found, other: Found): Found {
-  const { references: a } = one;
-  const { references: b } = other;
-  return {
-    images: one.images + other.images,
-    hidesAscii: one.hidesAscii || other.hidesAscii,
-    references: {
-      hasTypes: a.hasTypes || b.hasTypes,
-      hasReference: a.hasReference || b.hasReference,
-      hasItemById: a.hasItemById || b.hasItemById,
-      hasDocument: a.hasDocument || b.hasDocument,
-      hasDocumentSource: a.hasDocumentSource || b.hasDocumentSource,
-      hasCacheMark: a.hasCacheMark || b.hasCacheMark,
-    },
-  };
 }
