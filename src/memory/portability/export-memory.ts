@@ -7,13 +7,14 @@
  * If it supersedes something, we export the old version as if that hadn't happened.
  */
 import { gatewayError } from '../../core/errors.ts';
-import type { Database, Queries } from '../../db/database.ts';
+import type { Database } from '../../db/database.ts';
 import { lockProject } from '../../db/locks.ts';
 import { databaseOf } from '../../db/query-slots.ts';
-import { toBatches } from '../../db/row-batches.ts';
 import { readCallText } from '../conversations/read-call-text.ts';
+import { readConversations } from './export-conversations.ts';
+import { type ExportedRecord, type ExportScope, firstId, type Page, pageSize, readInPages } from './export-pages.ts';
 import { formatName, formatVersion, type RecordType, timeSql } from './format.ts';
-import { FormattedJson, toLinePieces } from './json-lines.ts';
+import { toLinePieces } from './json-lines.ts';
 
 export interface ExportRequest {
   readonly projectId: string;
@@ -68,23 +69,6 @@ export function createExportMemory({ database }: { readonly database: Database }
   };
 }
 
-interface Scope {
-  readonly queries: Queries;
-  readonly projectId: string;
-  readonly subject: string | null;
-  readonly exportedAt: string;
-}
-
-interface ExportedRecord {
-  readonly type: RecordType;
-}
-
-type Page = readonly ExportedRecord[];
-
-/** Reading and writing a page keeps the event loop busy for a few milliseconds, so larger pages would delay other calls. */
-const pageSize = 100;
-const firstId = '00000000-0000-0000-0000-000000000000';
-
 async function takeCut(database: Database, projectId: string): Promise<string> {
   return databaseOf(database, projectId).transaction(async (tx) => {
     await lockProject(tx, projectId, 'exclusive');
@@ -97,7 +81,7 @@ async function takeCut(database: Database, projectId: string): Promise<string> {
 /**
  * Yields records in an order in which an import can process them: every record comes after the ones that it refers to.
  */
-async function* readRecords(scope: Scope): AsyncGenerator<Page, void> {
+async function* readRecords(scope: ExportScope): AsyncGenerator<Page, void> {
   yield* readConversations(scope);
   yield* readById(scope, itemsSql);
   yield* readVotes(scope);
@@ -109,23 +93,8 @@ async function* readRecords(scope: Scope): AsyncGenerator<Page, void> {
   if (scope.subject !== null) yield* readPrompts(scope, scope.subject);
 }
 
-/** Reads pages until one isn't full. `read` returns the page after the given position. */
-async function* readInPages<Position, Row>(
-  first: Position,
-  read: (after: Position) => Promise<readonly Row[]>,
-  toPosition: (last: Row) => Position,
-): AsyncGenerator<readonly Row[], void> {
-  for (let after = first; ; ) {
-    const rows = await read(after);
-    yield rows;
-    const last = rows.at(-1);
-    if (!last || rows.length < pageSize) return;
-    after = toPosition(last);
-  }
-}
-
 /** Runs a query once for each page. The id of the last row on the previous page is one of its parameters. */
-async function* readById({ queries, projectId, subject, exportedAt }: Scope, text: string): AsyncGenerator<Page, void> {
+async function* readById({ queries, projectId, subject, exportedAt }: ExportScope, text: string): AsyncGenerator<Page, void> {
   const read = (after: string) =>
     queries.query<ExportedRecord & { readonly key: string }>(text, [projectId, subject, exportedAt, after, pageSize]);
   for await (const rows of readInPages(firstId, read, ({ key }) => key)) yield rows.map(({ key: _, ...record }) => record);
@@ -135,7 +104,7 @@ async function* readById({ queries, projectId, subject, exportedAt }: Scope, tex
  * The export of a subject contains the votes on its memories, as well as the votes that its calls cast on memories of the
  * whole project. The latter can only be imported into a project that has these memories.
  */
-function readVotes({ queries, projectId, subject, exportedAt }: Scope): AsyncGenerator<Page, void> {
+function readVotes({ queries, projectId, subject, exportedAt }: ExportScope): AsyncGenerator<Page, void> {
   const read = (after: { item: string; voter: string }) =>
     queries.query<ExportedRecord & { item: string; voter: string }>(
       `select 'vote' as type, vote.item_id as item, vote.voter, vote.subject, case when vote.useful then 'useful' else 'wrong' end as rating,
@@ -212,7 +181,7 @@ interface PageRow extends ExportedRecord {
   readonly subject: string | null;
 }
 
-function readPages({ queries, projectId, subject }: Scope): AsyncGenerator<Page, void> {
+function readPages({ queries, projectId, subject }: ExportScope): AsyncGenerator<Page, void> {
   const read = (after: string | null) =>
     queries.query<PageRow>(
       `select 'page' as type, subject, text, ${timeSql('updated_at')} as updated_at
@@ -224,100 +193,11 @@ function readPages({ queries, projectId, subject }: Scope): AsyncGenerator<Page,
   return readInPages<string | null, PageRow>(null, read, (last) => last.subject ?? '');
 }
 
-interface ConversationRow extends ExportedRecord {
-  readonly id: string;
-  /** The number of messages in the conversation. Not part of the export. */
-  readonly messages: number;
-}
-
-interface MessageRow extends ExportedRecord {
-  readonly conversation: string;
-  readonly position: number;
-  readonly text: FormattedJson | null;
-}
-
-async function* readConversations(scope: Scope): AsyncGenerator<Page, void> {
-  const read = (after: string) =>
-    scope.queries.query<ConversationRow>(
-      `select 'conversation' as type, id, source, subject, calls, learnable, batched_messages as learned_messages, messages,
-              ${timeSql('started_at')} as started_at, ${timeSql('last_turn_at')} as last_turn_at
-         from conversations
-        where project_id = $1::uuid and ($2::text is null or subject = $2::text) and id > $3::uuid
-        order by id limit $4::integer`,
-      [scope.projectId, scope.subject, after, pageSize],
-    );
-  for await (const conversations of readInPages(firstId, read, ({ id }) => id)) {
-    for (const group of toBatches(conversations, ({ messages }) => messages, 2 * pageSize)) {
-      const records = group.map(({ messages: _, ...record }) => record);
-      yield* interleave(records, readMessagePages(scope, records));
-    }
-  }
-}
-
-async function* interleave(
-  conversations: readonly Omit<ConversationRow, 'messages'>[],
-  pages: AsyncIterable<readonly MessageRow[]>,
-): AsyncGenerator<Page, void> {
-  const ends = new Map(conversations.map(({ id }, index) => [id, index + 1]));
-  let next = 0;
-  for await (const messages of pages) {
-    const page: ExportedRecord[] = [];
-    for (const message of messages) {
-      const end = ends.get(message.conversation) ?? next;
-      page.push(...conversations.slice(next, end), message);
-      next = end;
-    }
-    yield page;
-  }
-  yield conversations.slice(next);
-}
-
-/** A page of messages ends once it has about this many bytes. Even a single message can have 4 Mi characters. */
-const maxPageBytes = 4 * 1024 * 1024;
-/**
- * PostgreSQL compresses messages that are larger than this. Most of them shrink to half of their size, but repetitive
- * ones can become 80 times smaller. We'd have to read them to find out.
- */
-const minCompressedBytes = 2_000;
-const assumedCompression = 20;
-
-async function* readMessagePages(
-  { queries, projectId }: Scope,
-  conversations: readonly { readonly id: string }[],
-): AsyncGenerator<readonly MessageRow[], void> {
-  const ids = conversations.map(({ id }) => id);
-  for (let [conversation, position] = [firstId, -1]; ; ) {
-    const rows = await queries.query<Omit<MessageRow, 'text'> & { readonly text: string | null }>(
-      `select 'message' as type, sized.conversation_id as conversation, sized.position, sized.role, nullif(sized.content -> 'text', 'null')::text as text,
-              nullif(sized.content -> 'tool_calls', '[]') as tool_calls, sized.starts, sized.call_id as call,
-              ${timeSql('sized.created_at')} as created_at
-         from (select page.*, sum(page.bytes) over (order by page.conversation_id, page.position) - page.bytes as preceding
-                 from (select slot.conversation_id, slot.position, part.role, part.content, slot.call_id, slot.created_at,
-                              pg_column_size(part.content) * case when pg_column_size(part.content) < ${minCompressedBytes} then 1
-                                                                  else ${assumedCompression} end as bytes,
-                              case when part.parent_hash is distinct from previous.part_hash then true end as starts
-                         from conversation_parts slot
-                         join parts part on part.project_id = $1::uuid and part.hash = slot.part_hash
-                         left join conversation_parts previous
-                           on previous.conversation_id = slot.conversation_id and previous.position = slot.position - 1
-                        where slot.conversation_id = any($2::uuid[]) and (slot.conversation_id, slot.position) > ($3::uuid, $4::integer)
-                        order by slot.conversation_id, slot.position limit $5::integer) page) sized
-        where sized.preceding <= ${maxPageBytes}
-        order by sized.conversation_id, sized.position`,
-      [projectId, ids, conversation, position, pageSize],
-    );
-    const last = rows.at(-1);
-    if (!last) return;
-    yield rows.map(({ text, ...row }) => ({ ...row, text: text === null ? null : new FormattedJson(text) }));
-    [conversation, position] = [last.conversation, last.position];
-  }
-}
-
 /**
  * Reads what we store about a subject's calls, except for what's in its conversations. That's system prompts, tool
  * results, and calls that aren't part of a conversation.
  */
-async function* readPrompts({ queries, projectId }: Scope, subject: string): AsyncGenerator<Page, void> {
+async function* readPrompts({ queries, projectId }: ExportScope, subject: string): AsyncGenerator<Page, void> {
   const read = (after: string) =>
     queries.query<{ id: string; isFiled: boolean; createdAt: string }>(
       `select call_id as id, conversation_id is not null as "isFiled", ${timeSql('created_at')} as "createdAt"
