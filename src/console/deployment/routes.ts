@@ -15,6 +15,7 @@ import {
   notice,
   type Stat,
   section,
+  statDelta,
   stats,
   totalUsd,
 } from '../frame/components.ts';
@@ -122,11 +123,6 @@ function ownCallsLine(calls: number, costNanos: bigint): string {
 }
 
 function statsOf({ current, previous }: Compared, rows: readonly ProjectFigures[]): Stat[] {
-  const delta = (now: number | null, before: number | null, isGood: boolean | null): Pick<Stat, 'delta'> => {
-    if (now === null || !before) return {};
-    const change = (now - before) / before;
-    return { delta: { share: change, good: isGood === null ? null : isGood === change > 0 } };
-  };
   const errorShare = share(current.errors, current.calls);
   const capped = rows.filter(({ monthNanos }) => monthNanos !== null);
   const full = capped.filter(({ project, monthNanos }) => Number(monthNanos) >= 0.8 * (project.settings.monthlyCapNanos ?? 0));
@@ -135,19 +131,19 @@ function statsOf({ current, previous }: Compared, rows: readonly ProjectFigures[
       label: 'Spend',
       value: totalUsd(current.costNanos),
       hint: `${totalUsd(previous.costNanos)} before${current.unpriced === 0 ? '' : `; ${formatCount(current.unpriced)} calls have no price`}`,
-      ...delta(Number(current.costNanos), Number(previous.costNanos), null),
+      ...statDelta(Number(current.costNanos), Number(previous.costNanos), null),
     },
     {
       label: 'Calls',
       value: formatCount(current.calls),
       hint: `${formatCount(previous.calls)} before`,
-      ...delta(current.calls, previous.calls, null),
+      ...statDelta(current.calls, previous.calls, null),
     },
     {
       label: 'Error rate',
       value: formatPercent(errorShare),
       hint: `${formatCount(current.errors)} of ${formatCount(current.calls)} calls`,
-      ...delta(errorShare, share(previous.errors, previous.calls), false),
+      ...statDelta(errorShare, share(previous.errors, previous.calls), false),
     },
     {
       label: 'Caps nearly reached',

@@ -1,7 +1,17 @@
 /** Shows the key figures of a period and their change since the previous period. */
 import type { Figures } from '../../usage/analytics/figures.ts';
 import { cachedInputShare, share } from '../../usage/analytics/metrics.ts';
-import { countOf, formatCompact, formatCount, formatDuration, formatPercent, type Stat, total, totalUsd } from '../frame/components.ts';
+import {
+  countOf,
+  formatCompact,
+  formatCount,
+  formatDuration,
+  formatPercent,
+  type Stat,
+  statDelta,
+  total,
+  totalUsd,
+} from '../frame/components.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext } from '../frame/route.ts';
 import { rangeQuery } from '../frame/time-range.ts';
@@ -14,12 +24,6 @@ export function statsOf(
 ): Stat[] {
   const calls = (query: Record<string, string>): string => projectPath(context, '/calls', { ...rangeQuery(context), ...query });
   const explore = (metric: string): string => projectPath(context, '/explore', { ...rangeQuery(context), metric });
-  /** `isGood` says whether an increase is good (true), bad (false) or neither (null). */
-  const delta = (now: number | null, before: number | null, isGood: boolean | null): Pick<Stat, 'delta'> => {
-    if (now === null || !before) return {};
-    const change = (now - before) / before;
-    return { delta: { share: change, good: isGood === null ? null : isGood === change > 0 } };
-  };
   const errorShare = share(current.errors, current.calls);
   const cacheShare = share(current.cacheHits, current.cacheLookups);
   const failoverShare = share(current.failovers, current.calls);
@@ -30,56 +34,56 @@ export function statsOf(
       value: total(current.costNanos),
       href: explore('cost'),
       hint: `${totalUsd(previous.costNanos)} in the period before`,
-      ...delta(Number(current.costNanos), Number(previous.costNanos), null),
+      ...statDelta(Number(current.costNanos), Number(previous.costNanos), null),
     },
     {
       label: 'Calls',
       value: formatCount(current.calls),
       href: calls({}),
       hint: `${formatCount(previous.calls)} in the period before`,
-      ...delta(current.calls, previous.calls, null),
+      ...statDelta(current.calls, previous.calls, null),
     },
     {
       label: 'Errors',
       value: formatPercent(errorShare),
       href: calls({ result: 'error' }),
       hint: `${formatCount(current.errors)} of ${formatCount(current.calls)} calls`,
-      ...delta(errorShare, share(previous.errors, previous.calls), false),
+      ...statDelta(errorShare, share(previous.errors, previous.calls), false),
     },
     {
       label: 'Refused',
       value: formatCount(refused.current),
       href: projectPath(context, '/calls/refused', rangeQuery(context)),
       hint: `${formatCount(refused.previous)} in the period before`,
-      ...delta(refused.current, refused.previous, false),
+      ...statDelta(refused.current, refused.previous, false),
     },
     {
       label: 'Latency, median',
       value: formatDuration(current.latency?.p50 ?? null),
       href: explore('latency_p95'),
       hint: times(current.latency),
-      ...delta(current.latency?.p50 ?? null, previous.latency?.p50 ?? null, false),
+      ...statDelta(current.latency?.p50 ?? null, previous.latency?.p50 ?? null, false),
     },
     {
       label: 'Time to first chunk, median',
       value: formatDuration(current.firstChunk?.p50 ?? null),
       href: explore('first_chunk_p95'),
       hint: current.firstChunk ? times(current.firstChunk) : 'No streams',
-      ...delta(current.firstChunk?.p50 ?? null, previous.firstChunk?.p50 ?? null, false),
+      ...statDelta(current.firstChunk?.p50 ?? null, previous.firstChunk?.p50 ?? null, false),
     },
     {
       label: 'Cache hits',
       value: formatPercent(cacheShare),
       href: calls({ cache: 'hit' }),
       hint: `${formatCount(current.cacheHits)} of ${formatCount(current.cacheLookups)} calls`,
-      ...delta(cacheShare, share(previous.cacheHits, previous.cacheLookups), true),
+      ...statDelta(cacheShare, share(previous.cacheHits, previous.cacheLookups), true),
     },
     {
       label: 'Failovers',
       value: formatPercent(failoverShare),
       href: calls({ failover: 'yes' }),
       hint: `${countOf(current.failovers, 'call')} with more than one attempt`,
-      ...delta(failoverShare, share(previous.failovers, previous.calls), false),
+      ...statDelta(failoverShare, share(previous.failovers, previous.calls), false),
     },
     {
       label: 'Tokens',
