@@ -76,21 +76,18 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
     const { name, isFile, texts } = parseHead(pending.toString('utf8', opened + 2, headEnd));
     state = 'content';
     if (/^(?:image|mask)/.test(name)) images += 1;
+    const isField = fieldNames.has(name);
+    if (isField && isFile) throw malformed(`${name} must not be a file`);
     // Vendors only read one recording. If there were two, we couldn't know the length of which one they bill.
-    if (name === 'file' && seen.has(name)) throw malformed('file is given more than once');
-    if (name === 'file') seen.add(name);
+    if (isField || name === 'file') {
+      if (seen.has(name)) throw malformed(`${name} is given more than once`);
+      seen.add(name);
+    }
     isContentStart = true;
     opening = delimiter;
-    const isKnown = fieldNames.has(name) || collected?.fileNames.has(name);
+    const isKnown = isField || collected?.fileNames.has(name);
     collected?.texts.push(...(isKnown ? texts : [name, ...texts]).flatMap(readingsOfHeader));
-    if (!fieldNames.has(name)) {
-      if (!collected || (isFile && collected.fileNames.has(name))) return takeBytes(headEnd + 4);
-      field = { name, head: take(headEnd + 4) };
-      return [];
-    }
-    if (isFile) throw malformed(`${name} must not be a file`);
-    if (name !== 'file' && seen.has(name)) throw malformed(`${name} is given more than once`);
-    seen.add(name);
+    if (!isField && (!collected || (isFile && collected.fileNames.has(name)))) return takeBytes(headEnd + 4);
     field = { name, head: take(headEnd + 4) };
     return [];
   };
