@@ -8,7 +8,9 @@
  * thread, e.g. because it runs out of memory, only that job fails, and the next job starts a new thread.
  */
 import { Worker } from 'node:worker_threads';
+import { type ErrorCode, gatewayError } from './errors.ts';
 import { listThreads, listV8Threads, lowerPriorities } from './thread-priority.ts';
+import { joinInTurns } from './turns.ts';
 
 /**
  * We process bodies and texts in a thread if they have at least this size. For a prompt of 1 MiB, the event loop
@@ -25,7 +27,11 @@ export interface JobRequest {
   readonly input: object;
 }
 
-export type JobReply = { readonly result: object } | { readonly error: unknown };
+/** Custom error classes don't survive the transfer between threads, so a GatewayError is sent as its code and message. */
+export type JobReply =
+  | { readonly result: object }
+  | { readonly refusal: { readonly code: ErrorCode; readonly message: string } }
+  | { readonly error: unknown };
 
 interface Job {
   readonly request: JobRequest;
@@ -51,7 +57,8 @@ const niceness = {
 /**
  * Defines a job that runs the function `name` of `module` in a thread. Its input and result are copied, except for a
  * Uint8Array of `largeBytes` or more. The thread takes over the memory of such an array, so the sender can't use it
- * afterwards. Rejects if the function throws or crashes the thread.
+ * afterwards. Rejects if the function throws or crashes the thread. A GatewayError keeps its code and message, but all
+ * other custom errors become plain errors.
  */
 export function defineJob<Run extends (input: never) => object>(
   module: string,
@@ -60,6 +67,19 @@ export function defineJob<Run extends (input: never) => object>(
 ): (owner: string, input: Parameters<Run>[0]) => Promise<ReturnType<Run>> {
   // `Run` is the type of the function that the thread executes, so the cast is safe.
   return (owner, input) => threads[thread].run(owner, { module, name, input }) as Promise<ReturnType<Run>>;
+}
+
+/**
+ * Returns bytes that a job can take over. Memory can only be transferred as a whole, so we copy a large body if it
+ * shares its memory with something else. A body that arrived in one piece does.
+ */
+export async function withOwnMemory(body: Buffer): Promise<Uint8Array> {
+  return body.length < largeBytes || body.buffer.byteLength === body.length ? body : joinInTurns([body], body.length);
+}
+
+/** Returns a Buffer with the same memory. Buffers arrive in another thread as a plain Uint8Array. */
+export function toBuffer({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength);
 }
 
 /** Returns the buffers of a message that we transfer instead of copying them. */
@@ -114,6 +134,7 @@ function createThread(nice: number) {
     };
     started.on('message', (reply: JobReply) => {
       if ('error' in reply) settle(({ reject }) => reject(reply.error));
+      else if ('refusal' in reply) settle(({ reject }) => reject(gatewayError(reply.refusal.code, { message: reply.refusal.message })));
       else settle(({ resolve }) => resolve(reply.result));
     });
     started.on('error', fail);

@@ -1,5 +1,5 @@
 /** The job of `body-parser.ts` in the low-priority thread. */
-import { type ErrorCode, GatewayError } from '../core/errors.ts';
+import { toBuffer } from '../core/low-priority-thread.ts';
 import { PlainTextError, type PlainTextStatus } from './plain-text-error.ts';
 
 export interface UnparsedBody<Options> {
@@ -9,23 +9,22 @@ export interface UnparsedBody<Options> {
   readonly options: Options;
 }
 
-/** What we need to create the error again, because custom error classes don't survive the transfer between threads. */
+/** What we need to create the PlainTextError again, because it doesn't survive the transfer between threads. */
 export interface RefusedBody {
-  readonly refused: { readonly message: string } & ({ readonly code: ErrorCode } | { readonly status: PlainTextStatus });
+  readonly refused: { readonly status: PlainTextStatus; readonly message: string };
 }
 
 export async function parseInThread<Options, Result>({
   module,
   name,
-  bytes: { buffer, byteOffset, byteLength },
+  bytes,
   options,
 }: UnparsedBody<Options>): Promise<Result | RefusedBody> {
   const { [name]: parse } = await import(module);
   try {
-    return parse(Buffer.from(buffer, byteOffset, byteLength), options);
+    return parse(toBuffer(bytes), options);
   } catch (error) {
-    if (error instanceof GatewayError) return { refused: { code: error.code, message: error.message } };
-    if (error instanceof PlainTextError) return { refused: { status: error.status, message: error.message } };
-    throw error;
+    if (!(error instanceof PlainTextError)) throw error;
+    return { refused: { status: error.status, message: error.message } };
   }
 }

@@ -3,9 +3,7 @@
  * one to the low-priority thread, because some bodies take more than a second per megabyte to parse. Both run the same
  * function, so the size of a body never changes the response.
  */
-import { gatewayError } from '../core/errors.ts';
-import { defineJob, largeBytes } from '../core/low-priority-thread.ts';
-import { joinInTurns } from '../core/turns.ts';
+import { defineJob, withOwnMemory } from '../core/low-priority-thread.ts';
 import type { parseInThread } from './body-parser-job.ts';
 import { PlainTextError } from './plain-text-error.ts';
 
@@ -26,14 +24,9 @@ export function createBodyParser<Options extends object, Result extends object>(
 ): (owner: string, body: Buffer, options: Options) => Result | Promise<Result> {
   const runInThread = defineJob<typeof parseInThread<Options, Result>>(job, 'parseInThread');
   const parseLarge = async (owner: string, body: Buffer, options: Options): Promise<Result> => {
-    // Memory can only be transferred as a whole, so copy the body if it shares its memory with something else.
-    const bytes = body.length < largeBytes || body.buffer.byteLength === body.length ? body : await joinInTurns([body], body.length);
-    const parsed = await runInThread(owner, { module, name: parse.name, bytes, options });
-    if (!('refused' in parsed)) return parsed;
-    const { refused } = parsed;
-    throw 'code' in refused
-      ? gatewayError(refused.code, { message: refused.message })
-      : new PlainTextError(refused.status, refused.message);
+    const parsed = await runInThread(owner, { module, name: parse.name, bytes: await withOwnMemory(body), options });
+    if ('refused' in parsed) throw new PlainTextError(parsed.refused.status, parsed.refused.message);
+    return parsed;
   };
   return (owner, body, options) => (body.length < threadBytes ? parse(body, options) : parseLarge(owner, body, options));
 }

@@ -1,8 +1,8 @@
 /** Jobs for the low-priority thread that read large prompts. */
 import { isPromptRoute, type PromptRoute } from '../../core/call.ts';
-import { type ErrorCode, GatewayError } from '../../core/errors.ts';
 import { parseJson } from '../../core/json/parse.ts';
 import type { BodySpans } from '../../core/json/spans.ts';
+import { toBuffer } from '../../core/low-priority-thread.ts';
 import type { BodyFacts } from '../../dialects/json/body-facts.ts';
 import { type BodyUse, inspectBody } from '../../dialects/routes/inspect-body.ts';
 import { completionToChat } from '../../dialects/translate/completions.ts';
@@ -22,25 +22,14 @@ export interface InspectedBody {
   readonly prompt: MaskedPrompt | null;
 }
 
-export interface RefusedBody {
-  readonly refused: { readonly code: ErrorCode; readonly message: string };
-}
-
 /**
  * Inspects the body of a new call and reads its prompt for memory in one job, so that we only send the body to the
  * thread once.
  */
-export function inspectLargeBody({ bytes, isCompletion, ...use }: LargeBody): InspectedBody | RefusedBody {
-  try {
-    const body = isCompletion ? completionToChat(toBuffer(bytes)) : toBuffer(bytes);
-    const { route } = use;
-    return { bytes: body, ...inspectBody(body, use), prompt: isPromptRoute(route) ? readLargePrompt({ route, bytes: body }) : null };
-  } catch (error) {
-    // Return the code and the message of the error rather than throwing it, because custom error classes don't survive
-    // the transfer between threads.
-    if (error instanceof GatewayError) return { refused: { code: error.code, message: error.message } };
-    throw error;
-  }
+export function inspectLargeBody({ bytes, isCompletion, ...use }: LargeBody): InspectedBody {
+  const body = isCompletion ? completionToChat(toBuffer(bytes)) : toBuffer(bytes);
+  const { route } = use;
+  return { bytes: body, ...inspectBody(body, use), prompt: isPromptRoute(route) ? readLargePrompt({ route, bytes: body }) : null };
 }
 
 /** The masker has a cache, so we keep one per thread. */
@@ -49,8 +38,4 @@ let masker: ReturnType<typeof createCredentialMasker> | undefined;
 export function readLargePrompt({ route, bytes }: { readonly route: PromptRoute; readonly bytes: Uint8Array }): MaskedPrompt {
   masker ??= createCredentialMasker();
   return toPlainPrompt(readPrompt(route, parseJson(toBuffer(bytes).toString('utf8')), masker));
-}
-
-function toBuffer({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
-  return Buffer.from(buffer, byteOffset, byteLength);
 }

@@ -3,9 +3,8 @@
  * read it on the event loop, all other calls would have to wait.
  */
 import type { CallContent, SettledCall } from '../../core/call.ts';
-import { gatewayError } from '../../core/errors.ts';
 import type { BodySpans } from '../../core/json/spans.ts';
-import { defineJob, largeBytes } from '../../core/low-priority-thread.ts';
+import { defineJob, largeBytes, toBuffer, withOwnMemory } from '../../core/low-priority-thread.ts';
 import { joinInTurns } from '../../core/turns.ts';
 import { rememberFacts } from '../../dialects/json/body-facts.ts';
 import type { inspectLargeBody, LargeBody, readLargePrompt } from './large-text-jobs.ts';
@@ -31,13 +30,8 @@ export async function receiveLargeBody(
   body: Buffer,
   use: Omit<LargeBody, 'bytes'>,
 ): Promise<{ readonly body: Buffer; readonly spans: BodySpans }> {
-  // The buffer is transferred to the thread, so it can't share its memory with anything else. A body that arrived in
-  // one piece does share it, so we copy it.
-  const bytes = body.buffer.byteLength === body.length ? body : await joinInTurns([body], body.length);
-  const inspected = await inspectInThread(owner, { ...use, bytes });
-  if ('refused' in inspected) throw gatewayError(inspected.refused.code, { message: inspected.refused.message });
-  const { bytes: checked, spans, facts, prompt } = inspected;
-  const received = Buffer.from(checked.buffer, checked.byteOffset, checked.byteLength);
+  const { bytes, spans, facts, prompt } = await inspectInThread(owner, { ...use, bytes: await withOwnMemory(body) });
+  const received = toBuffer(bytes);
   rememberFacts(received, facts);
   if (prompt !== null) known.set(received, prompt);
   return { body: received, spans };

@@ -7,6 +7,7 @@ import { retry } from '../../core/backoff.ts';
 import type { MediaCall } from '../../core/call.ts';
 import { connectionKey } from '../../core/candidate.ts';
 import { gatewayError } from '../../core/errors.ts';
+import { toBuffer } from '../../core/low-priority-thread.ts';
 import { noTokens } from '../../core/pricing.ts';
 import type { VideoRequestSummary } from '../../dialects/media/video.ts';
 import type { Logger } from '../../observability/logger.ts';
@@ -47,8 +48,7 @@ export function createStartVideo({ planMedia, findProvider, mediaCalls, vendor, 
     // Gemini is the only supported dialect for video.
     if (provider?.dialect !== 'gemini') throw gatewayError('bad_shape');
     if (typeof request.body === 'string') throw gatewayError('bad_request', { message: request.body });
-    const { buffer, byteOffset, byteLength } = request.body;
-    const body = Buffer.from(buffer, byteOffset, byteLength);
+    const body = toBuffer(request.body);
     await videos.assertWritable();
     const units = { seconds: (request.durationMs * request.samples) / 1_000 };
     const named = { ...call, requestedModel: request.model ?? candidate.id };
