@@ -1,7 +1,7 @@
 /** `gateway_why` explains why a certain model served a call, or why none did. */
 import { z } from 'zod';
 import { gatewayError } from '../../core/errors.ts';
-import { callResponse, refusedCallResponse } from '../../http/shapes/provision-responses.ts';
+import { callResponse, refusedCallResponse } from '../../http/shapes/call-responses.ts';
 import { toRefusedCallJson } from '../../http/shapes/refused-call-json.ts';
 import type { CallRow } from '../../usage/call-rows.ts';
 import type { RefusedCallRow } from '../../usage/refusals/read-refusals.ts';
