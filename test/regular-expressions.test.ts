@@ -6,13 +6,13 @@ import { analyse } from 'scslre';
 import { root } from './support/gateway-process.ts';
 
 /**
- * Regular expressions that can take quadratic time, by their file, with the reason why that's harmless. Callers control
- * most texts, so an expression belongs here only if its text is short.
+ * Regular expressions that can take quadratic time, by file, and why that's harmless. Callers control most texts, so an
+ * expression only belongs here if its text is short.
  */
 const harmless: Readonly<Record<string, readonly string[]>> = {
   // The host of a proxy from the configuration.
   'src/config/egress.ts': [String.raw`^(.*)\/(.*)$`],
-  // Our own labels.
+  // The labels are our own.
   'src/console/frame/field-labels.ts': [' <span class="optional">.*?<\\/span>|<[^>]*>'],
   // Every attempt consumes everything up to the next comma or the end, so there is only one attempt for each entry.
   'src/console/settings/sender-list.ts': [String.raw`\s*(?:"((?:[^"]|"")*)"\s*(?=,|$)|([^,]*))(?:,|$)`],
@@ -24,7 +24,7 @@ const harmless: Readonly<Record<string, readonly string[]>> = {
   'src/guardrails/match-rules.ts': [
     String.raw`\\Q[\s\S]*?(?:\\E|$)|\\[pPx]\{[^}]*\}|\\[\s\S]|\[\^?\]?(?:\\[\s\S]|\[:\^?\w+:\]|[^\]\\])*\]|[\^$]`,
   ],
-  // Messages of the SDKs of clouds.
+  // Error messages of the clouds' SDKs.
   'src/vendors/identity/describe-identity-error.ts': [String.raw`\s*(?:Headers: |Trace ID: |Browse to )`],
   // Only used for texts that consist of nothing but matches.
   'src/vendors/retry-after.ts': [String.raw`(\d+(?:\.\d+)?)(h|ms|m|s)`],

@@ -21,7 +21,7 @@ export interface BodyMemory {
 
 const smallRequestBytes = 65_536;
 
-/** How many times the free memory somebody may use. Network switches share their buffers in the same way. */
+/** A project or key may use this many times the free memory. Network switches share their buffers in the same way. */
 const shareOfFree = 7;
 
 export function createBodyMemory(maxBytes: number): BodyMemory {

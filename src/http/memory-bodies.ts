@@ -75,7 +75,7 @@ type Value = Pick<Member, 'kind' | 'value'>;
 /** One more than the longest list of any schema may have, so that the schema rejects longer lists. */
 const maxEntries = 101;
 
-/** No field is an object, so we leave out the members of an object. Only lists have entries. */
+/** No field may be an object, so we don't read the members of one. The schema rejects it anyway. */
 function readField(body: Buffer, { kind, value }: Value): unknown {
   if (kind === 'object') return {};
   if (kind !== 'array') return parseJsonOrThrow(body.toString('utf8', value.start, value.end));

@@ -99,7 +99,7 @@ function print(lines: readonly string[]): string {
   return `printf '%s\\n' ${lines.map(quote).join(' ')}`;
 }
 
-/** The programs don't have anything to do in this case. */
+/** A shell command that does nothing. */
 const nothing = ':';
 
 function toScript([program = '', ...args]: readonly string[], states: ContainerStates): string {

@@ -36,7 +36,10 @@ export interface ParsedInput {
   readonly prompt: PlaygroundPrompt;
 }
 
-/** Throws a 413 if the texts are too long, and not an error with which people would see the form again. */
+/**
+ * Throws a 413 if the texts are too long. Unlike after other mistakes, people don't see their form again, because showing
+ * it would block the event loop.
+ */
 export function assertTextLength(fields: URLSearchParams): void {
   let length = 0;
   for (const [name, value] of fields) {
@@ -47,7 +50,10 @@ export function assertTextLength(fields: URLSearchParams): void {
     throw new PlainTextError(413, `the texts are longer than ${maxTextLength} characters; go back, shorten them and submit the form again`);
 }
 
-/** The images of a turn. Returns no more than we'd accept, because every `data:` URL contains a comma. */
+/**
+ * Returns the addresses of a turn's images. If the JSON has many more commas than the images that we accept, we don't
+ * parse it, but return it as it is, so that it counts as text.
+ */
 function imagesOf(json: string): readonly string[] {
   if (json.split(',', 4 * maxImages).length === 4 * maxImages) return [json];
   return asArray(parseJson(json)).map((url) => (typeof url === 'string' ? url : json));

@@ -69,7 +69,7 @@ function noModels(context: ConsoleContext): Html {
   );
 }
 
-/** Formatting and escaping longer prompts three times would block the event loop. */
+/** We show the code in three languages, and formatting and escaping a longer prompt for each would block the event loop. */
 const maxCodeLength = 64 * 1024;
 
 export function codeBlocks(input: PlaygroundInput, origin: string): Html {

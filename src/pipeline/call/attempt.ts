@@ -268,7 +268,7 @@ function chargeFailed(
   return { tokens, costNanos, estimated: true };
 }
 
-/** Stops waiting for a thread if the caller disconnects or the deadline passes. Nothing has been sent then. */
+/** Waits for the thread until the caller disconnects or the deadline passes. We haven't sent anything by then. */
 async function untilCancelled<Result>(work: Promise<Result>, signal: AbortSignal | undefined): Promise<Result> {
   if (!signal) return work;
   try {

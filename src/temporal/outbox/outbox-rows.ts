@@ -37,7 +37,7 @@ const maxConcurrentStarts = 5;
 const hourlyAfterAttempts = 11;
 const maxLoggedIds = 20;
 
-/** How many rows of each project we claim before we claim further rows, oldest first. */
+/** We claim this many rows of each project before we claim the oldest of all other rows. */
 const turnsPerProject = 5;
 
 const isDueSql = `next_try_at <= now()

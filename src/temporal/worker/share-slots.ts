@@ -74,7 +74,7 @@ export function createSlotShares(now = (): number => performance.now()) {
 
   return {
     /**
-     * Takes a slot. Throws the failure with which the attempt has to end if the project has no share left. Call the
+     * Takes a slot. If the project has none left, throws the failure with which the attempt has to end. Call the
      * returned function when the activity has ended.
      */
     take(request: SlotRequest): () => void {

@@ -1,4 +1,4 @@
-/** Requests with input that isn't in the body, or whose size we can't tell from the body, by what they refer to. */
+/** Requests that refer to input outside of the body, or to input whose size we can't tell from the body. */
 import type { TextRoute } from '../../../src/core/call.ts';
 
 export const outsideInputs: readonly [string, TextRoute, object][] = [

@@ -145,7 +145,7 @@ describe.each([
       ]);
       expect(hanging.peak()).toBeLessThanOrEqual(activitySlots / 3);
 
-      // Nobody sees the batches that wait for their turn as failing.
+      // Batches that wait for their turn aren't shown as failing.
       for (const { workflowId } of waiting) {
         const handle = temporal.client.workflow.getHandle(workflowId);
         expect(await handle.query('status')).toMatchObject({ state: 'running' });
