@@ -1,12 +1,14 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { getPriority } from 'node:os';
 import { expect, test } from '@jest/globals';
+import { GatewayError } from '../../src/core/errors.ts';
 import { defineJob, largeBytes } from '../../src/core/low-priority-thread.ts';
-import type { block, breakThread, echo, fail, readPriority } from './thread-jobs.ts';
+import type { block, breakThread, echo, fail, readPriority, refuse } from './thread-jobs.ts';
 
 const jobs = new URL('./thread-jobs.ts', import.meta.url).href;
 const runEcho = defineJob<typeof echo<{ bytes?: Uint8Array; text: string }>>(jobs, 'echo');
 const runFail = defineJob<typeof fail>(jobs, 'fail');
+const runRefuse = defineJob<typeof refuse>(jobs, 'refuse');
 const runBreak = defineJob<typeof breakThread>(jobs, 'breakThread');
 const runReadPriority = defineJob<typeof readPriority>(jobs, 'readPriority');
 const runReadPasswordPriority = defineJob<typeof readPriority>(jobs, 'readPriority', 'passwords');
@@ -47,6 +49,12 @@ test('only the job that throws or crashes the worker thread fails', async () => 
   expect(thrown).toMatchObject({ reason: { message: 'no such text' } });
   expect(broken).toMatchObject({ reason: { message: 'the worker thread exited with code 1' } });
   expect(after).toMatchObject({ value: { text: 'after' } });
+});
+
+test('keeps the code and the message of a GatewayError', async () => {
+  const error = await runRefuse('a', { message: 'not JSON' }).catch((reason: unknown) => reason);
+  expect(error).toBeInstanceOf(GatewayError);
+  expect(error).toMatchObject({ code: 'bad_json', status: 400, message: 'not JSON' });
 });
 
 testOnLinux('gives the threads for large bodies and for passwords a low priority', async () => {

@@ -1,6 +1,7 @@
 /** Jobs for `low-priority-thread.test.ts`. */
 import { readlinkSync } from 'node:fs';
 import { getPriority } from 'node:os';
+import { gatewayError } from '../../src/core/errors.ts';
 
 export function echo<Value extends object>(value: Value): Value {
   return value;
@@ -8,6 +9,10 @@ export function echo<Value extends object>(value: Value): Value {
 
 export function fail({ message }: { readonly message: string }): never {
   throw new Error(message);
+}
+
+export function refuse({ message }: { readonly message: string }): never {
+  throw gatewayError('bad_json', { message });
 }
 
 /** Breaks the thread, like an allocation that fails. */
