@@ -27,7 +27,7 @@ export interface JobRequest {
   readonly input: object;
 }
 
-/** Custom error classes don't survive the transfer between threads, so a GatewayError is sent as its code and message. */
+/** Custom error classes don't survive the transfer between threads, so we send the parts of a GatewayError. */
 export type JobReply =
   | { readonly result: object }
   | { readonly refusal: { readonly code: ErrorCode; readonly message: string } }

@@ -31,7 +31,10 @@ function deltaBadge({ share, good }: NonNullable<Stat['delta']>): Html {
   return html` <span class="delta ${tone}"><span aria-hidden="true">${percent === 0 ? '±' : share > 0 ? '↑' : '↓'}</span><span class="hidden">${direction} </span>${percent}%</span>`;
 }
 
-/** `isGood` says whether an increase is good (true), bad (false) or neither (null). */
+/**
+ * Compares a figure with the one of the previous period. `isGood` says whether an increase is good (true), bad (false)
+ * or neither (null).
+ */
 export function statDelta(now: number | null, before: number | null, isGood: boolean | null): Pick<Stat, 'delta'> {
   if (now === null || !before) return {};
   const change = (now - before) / before;

@@ -69,7 +69,7 @@ function noModels(context: ConsoleContext): Html {
   );
 }
 
-/** We show the code in three languages, and formatting and escaping a longer prompt for each would block the event loop. */
+/** Formatting and escaping a longer prompt for all three languages would block the event loop. */
 const maxCodeLength = 64 * 1024;
 
 export function codeBlocks(input: PlaygroundInput, origin: string): Html {

@@ -129,7 +129,7 @@ function skipTag(file: Buffer): number {
   return 10 + [...file.subarray(6, 10)].reduce((size, byte) => size * 128 + (byte & 127), 0);
 }
 
-/** In seconds, or 0 if unknown. `stated` is the length of the whole file, and `position` is how much of it has arrived. */
+/** In seconds, or 0 if unknown. `stated` is the length of the whole file, and `position` how much of it has arrived. */
 interface Lengths {
   readonly stated: number;
   readonly position: number;

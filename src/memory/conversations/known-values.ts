@@ -1,6 +1,6 @@
 /**
- * Recognizes long values that were already in an earlier prompt of the project, by a fingerprint of their bytes, so that
- * we don't have to scan and search them again.
+ * Recognizes long values that were already in an earlier prompt of the project, by a fingerprint of their bytes, so
+ * that we don't have to scan and search them again.
  */
 import { crc32 } from 'node:zlib';
 import { LRUCache } from 'lru-cache';
@@ -45,9 +45,9 @@ export function createKnownValues() {
 
   return {
     /**
-     * Skips a value and returns the offset at which it ends. If we know the value from an earlier request, we don't scan
-     * it, but add it to `regions`. If it's new and long enough, we remember it for the next request. In both cases we
-     * also add it to `parts`, because later requests may repeat it.
+     * Skips a value and returns the offset at which it ends. If we know the value from an earlier request, we don't
+     * scan it, but add it to `regions`. If it's new and long enough, we remember it for the next request. In both cases
+     * we also add it to `parts`, because later requests may repeat it.
      */
     skip(projectId: string, body: Buffer, at: number, regions: KnownRegion[], parts: RepeatedPart[]): number {
       if (!isDelimited(body, at)) return skipValue(body, at);

@@ -15,7 +15,7 @@ export interface ExportedRecord {
 
 export type Page = readonly ExportedRecord[];
 
-/** Reading and writing a page keeps the event loop busy for a few milliseconds, so larger pages would delay other calls. */
+/** Reading and writing a page takes the event loop a few milliseconds, so larger pages would delay other calls. */
 export const pageSize = 100;
 export const firstId = '00000000-0000-0000-0000-000000000000';
 
