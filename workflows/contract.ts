@@ -226,8 +226,8 @@ export interface ExecutedBy {
 }
 
 /**
- * Counts what a batch or a group has done with the statements and facts of the memory model. The names are also columns
- * of `memory_batch_groups`.
+ * What can happen to the statements and facts that the memory model returns. Batches and groups count each of these, and
+ * `memory_batch_groups` has a column with the same name.
  */
 export const learnedCounts = ['written', 'repeated', 'dropped', 'merged', 'facts'] as const;
 export type LearnedCounts = Readonly<Record<(typeof learnedCounts)[number], number>>;

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { countersFor, createCounterCache, hasCostCeiling, type Limits } from '../../src/ceilings/counters.ts';
+import { countersFor, createCounterCache, hasCostCeiling, isOpenInAMinute, type Limits } from '../../src/ceilings/counters.ts';
 
 const limit = fc.option(fc.integer({ min: 0, max: 3 }));
 const ceiling = fc.record({ limit, window: fc.constantFrom('minute', 'day', 'month', 'total') });
@@ -62,4 +62,17 @@ test.each([{ key: 1 }, { application: 1 }, { cap: 1 }, { key: 1, application: 2,
 
 test('uses no counters for calls without ceilings', () => {
   expect([hasCostCeiling(limitsWith({})), countersFor(limitsWith({}), newYear)]).toEqual([false, []]);
+});
+
+test.each([
+  ['minute', 0, false],
+  ['day', 0, true],
+  ['day', 86_400_000 - 60_000, false],
+  ['day', 86_400_000 - 60_001, true],
+  ['total', 0, true],
+] as const)('tells whether a window (%s) is still open a minute after %d ms', (window, elapsedMs, expected) => {
+  const at = newYear + elapsedMs;
+  const limits = { ...limitsWith({}), key: { calls: { limit: 1, window }, cost: none, rpm: none, tpm: none } };
+  const [counter] = countersFor(limits, at);
+  expect(counter && isOpenInAMinute(counter.key, at)).toBe(expected);
 });

@@ -222,6 +222,16 @@ describeDatabases('ceiling counters and leases', (database) => {
     expect(await countRemaining()).toEqual(lasting);
   });
 
+  test('keeps the counter of a ceiling that never starts again', async () => {
+    const limits = limitsOf({ calls: 10 }, { window: 'total' });
+    const { admit } = await start(database(), clockAt(noon));
+    expect(await admit(limits)).not.toBeNull();
+    const later = clockAt(noon + 10 * 365 * 86_400_000);
+    await deleteExpiredCounters(database(), later);
+    for (let deleted = 1; deleted > 0; ) deleted = await deleteExpiredBatch(database(), later);
+    expect(await countersIn(database(), limits.projectId)).toHaveLength(1);
+  });
+
   test("doesn't delete current ceiling counters if the host's clock is days ahead", async () => {
     const limits = limitsOf({ rpm: 10 });
     const { admit } = await start(database(), clockAt(systemClock.now()));

@@ -1,6 +1,7 @@
 /** Tests how many unmetered calls are allowed while PostgreSQL is unreachable, and which setting decides if any are. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import type { Limits } from '../../src/ceilings/counters.ts';
+import { countersFor, type Limits } from '../../src/ceilings/counters.ts';
+import { createUnmeteredQuotas } from '../../src/ceilings/unmetered-quotas.ts';
 import type { StoreDownPolicy } from '../../src/core/windows.ts';
 import type { Database } from '../../src/db/database.ts';
 import { migrate } from '../../src/db/migrate.ts';
@@ -161,3 +162,17 @@ async function isMetered(process: TestProcess, limits: Limits): Promise<boolean>
   call?.reservation.release();
   return call?.reservation.isUnmetered === false;
 }
+
+test.each([
+  ['day', 86_400_000, false],
+  ['day', 86_400_000 + 1, true],
+  ['total', 10 * 365 * 86_400_000, false],
+] as const)('renews the share of unmetered calls in a window (%s) after %d ms: %p', (window, elapsedMs, isRenewed) => {
+  const quotas = createUnmeteredQuotas({ warn: () => undefined });
+  const midnight = Math.floor(noon / 86_400_000) * 86_400_000;
+  const [counter] = countersFor(limitsOf({ calls: 10 }, { window }), midnight);
+  if (!counter) throw new Error('the key has a ceiling');
+  quotas.quotaFor(counter).reserve(1, counter);
+  quotas.deleteEnded(midnight + elapsedMs);
+  expect(quotas.quotaFor(counter).reserve(1, counter).kind).toBe(isRenewed ? 'granted' : 'denied');
+});

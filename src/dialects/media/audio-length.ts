@@ -29,7 +29,7 @@ const highBytesPerSecond = 192_000;
 const minMp3BytesPerSecond = 1_000;
 /** We only look for the beginning of the file in the first 16 KiB of the body. */
 const maxHeadBytes = 16 * 1024;
-/** The longest structure that we read, so that we also find one that's split between two chunks. */
+/** We keep this many bytes of each chunk, because a marker may begin there and end in the next chunk. No marker is longer. */
 const longestMarker = 64;
 
 export function createAudioMeter({ contentType, lengthBytes }: UploadBody): AudioMeter {
@@ -182,7 +182,7 @@ function findOggRate(head: Buffer): number {
 
 /** Reads the time at which a cluster of a WebM file starts. Browsers don't write the length of a recording. */
 function readCluster(cluster: Buffer): number {
-  // The first bit that is set tells us how many bytes the size of the cluster has.
+  // The number of leading zero bits tells us how many bytes the size of the cluster takes up.
   let at = 4 + Math.clz32(cluster[4] ?? 0) - 23;
   // A checksum may come first.
   if (cluster[at] === 0xbf) at += 6;

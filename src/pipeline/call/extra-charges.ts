@@ -61,8 +61,8 @@ export function requestedTools({ route, body, spans: { members } }: Call, price:
 const maxToolTypeLength = 100;
 
 /**
- * Strips the version from tool names, e.g. from `web_search_20250305` or `web_search_preview_2025_03_11`. No tool has a
- * long name, and the regular expression would take quadratic time.
+ * Strips the version from tool names, e.g. from `web_search_20250305` or `web_search_preview_2025_03_11`. The regular
+ * expression takes quadratic time, so we leave long names as they are. No vendor has tools with such names.
  */
 function toToolName(type: string): string {
   return type.length > maxToolTypeLength ? type : type.replace(/(?:_\d+)+$/, '');
