@@ -70,8 +70,8 @@ export function defineJob<Run extends (input: never) => object>(
 }
 
 /**
- * Returns bytes that a job can take over. Memory can only be transferred as a whole, so we copy a large body if it
- * shares its memory with something else. A body that arrived in one piece does.
+ * Returns bytes that a job can take over. Memory can only be transferred as a whole, so we copy a body if it shares
+ * its memory with something else, e.g. with other data that arrived in the same packet.
  */
 export async function withOwnMemory(body: Buffer): Promise<Uint8Array> {
   return body.length < largeBytes || body.buffer.byteLength === body.length ? body : joinInTurns([body], body.length);

@@ -29,7 +29,7 @@ const highBytesPerSecond = 192_000;
 const minMp3BytesPerSecond = 1_000;
 /** We only look for the beginning of the file in the first 16 KiB of the body. */
 const maxHeadBytes = 16 * 1024;
-/** We keep this many bytes of each chunk, because a marker can continue in the next one. No marker is longer than this. */
+/** We keep this many bytes of each chunk, because a marker can continue in the next one. No marker is longer. */
 const longestMarker = 64;
 
 export function createAudioMeter({ contentType, lengthBytes }: UploadBody): AudioMeter {

@@ -121,7 +121,7 @@ export function adapterFor(
 }
 
 /**
- * Translates the body for `adapterFor` in the low-priority thread if the event loop would need too long for it.
+ * Translates the body for `adapterFor` in the low-priority thread if that takes too long for the event loop.
  * Otherwise returns undefined.
  */
 export function translateIfLarge(
