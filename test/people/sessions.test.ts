@@ -44,7 +44,7 @@ describeDatabases('sessions', (database) => {
     expect(await sessions.list(id)).toEqual([]);
   });
 
-  test('updates when a session was last used at most once a minute', async () => {
+  test('stores the last use of a session at most once a minute', async () => {
     const { id } = await insertPerson(database());
     const { secret } = await sessions.start(id, { userAgent: null });
     const lastSeen = async () => (await sessions.list(id))[0]?.lastSeenAt;

@@ -124,7 +124,7 @@ describeDatabases('the list of calls', (database) => {
     expect((await readKeyUse(database(), owner.projectId, { from, to, keyIds: [] })).size).toBe(0);
   });
 
-  test('filters calls in the same way as the figures of a project', async () => {
+  test('lists exactly the calls that the figures of a project count', async () => {
     const { call, projectId } = newProject();
     const special = call({
       metadata: {
