@@ -8,7 +8,7 @@ import type { Queries } from '../../db/database.ts';
 import { batchSize } from '../../db/row-batches.ts';
 
 /**
- * How long we keep an erasure that found nothing. It's also a tombstone, and journals of hosts that have been down may
+ * How long we keep an erasure that found nothing. It's also a tombstone, and the journal of a host that was down may
  * still contain calls of its subject. Calls in flight end much sooner.
  */
 const retentionDays = 30;

@@ -1,6 +1,6 @@
 /**
- * Checks the ceilings of requests that make a vendor do something for free. They don't count towards any ceiling, but
- * without this check, a key that has reached its ceilings could send them without end.
+ * Checks the ceilings for requests that are free but go to a vendor. They don't count towards any ceiling, but without
+ * this check, a key that has reached its ceilings could send them without end.
  */
 import type { Admission } from '../../ceilings/admission.ts';
 import type { Limits } from '../../ceilings/counters.ts';
