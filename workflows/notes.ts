@@ -14,6 +14,7 @@ export const cleanupTasks = {
   'released-parts': 'messages of deleted prompts',
   'closed-memories': 'expired memories',
   batches: 'old learning batches',
+  'empty-erasures': 'old erasures that found nothing',
   'attempt-errors': 'old reasons of failed attempts',
   'refused-calls': 'old refused calls',
   videos: 'expired videos',

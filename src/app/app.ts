@@ -26,6 +26,7 @@ import { renderFamilies } from '../observability/metrics/families.ts';
 import { createAudit } from '../people/audit.ts';
 import { createPeople } from '../people/people.ts';
 import { createResponseCache } from '../pipeline/cache/response-cache.ts';
+import { createCeilingCheck } from '../pipeline/call/check-ceilings.ts';
 import { createUsageEstimates } from '../pipeline/call/usage-estimates.ts';
 import { createEmbedder } from '../pipeline/internal/embedder.ts';
 import { createMemoryModel } from '../pipeline/internal/memory-model.ts';
@@ -151,6 +152,7 @@ export async function createApp(options: AppOptions) {
   const planner = createCurrentPlanner(snapshot, breakers, pools);
   const responseCache = createResponseCache({ clock });
   const ofCalls = { getKeyCeilings: keyring.getCeilings, recordRuleHit: projects.ruleHits.record };
+  const checkCeilings = createCeilingCheck({ ...ofCalls, admission });
   const callDeps = { httpClient, breakers, pools, contentWaits, admission, journal, clock, logger, ...ofCalls };
   const handleCall = createCallHandler(snapshot, {
     ...callDeps,
@@ -179,7 +181,7 @@ export async function createApp(options: AppOptions) {
     retry: () => snapshot().config.memory.retry,
     uiUrl: () => readUiUrl(snapshot().config.temporal, dataDir),
   });
-  const media = createMediaHandlers({ ...callDeps, recordRefusal: callRecording.refusals.record, snapshot, database });
+  const media = createMediaHandlers({ ...callDeps, recordRefusal: callRecording.refusals.record, checkCeilings, snapshot, database });
   let durable: Durable | null = null;
   let isStopping = false;
   let reloads = 0;
@@ -236,7 +238,7 @@ export async function createApp(options: AppOptions) {
           readCounters,
           handleCall,
           knownPrompts,
-          countTokens: createTokenCounter(snapshot, { httpClient, breakers, pools, clock, logger }),
+          countTokens: createTokenCounter(snapshot, { httpClient, breakers, pools, checkCeilings, clock, logger }),
           media,
           health,
           bodyMemory,

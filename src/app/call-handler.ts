@@ -16,7 +16,9 @@ export function createCallHandler(snapshot: () => ConfigSnapshot, deps: CallHand
   return (call, project, cancellation) => handler()(call, project, cancellation);
 }
 
-type TokenCounterDeps = Pick<CountTokensDeps, 'httpClient' | 'pools' | 'clock' | 'logger'> & { readonly breakers: Breakers };
+type TokenCounterDeps = Pick<CountTokensDeps, 'httpClient' | 'pools' | 'checkCeilings' | 'clock' | 'logger'> & {
+  readonly breakers: Breakers;
+};
 
 /** Counts the tokens of requests, always with the current configuration. */
 export function createTokenCounter(snapshot: () => ConfigSnapshot, { breakers, ...deps }: TokenCounterDeps): CountTokens {

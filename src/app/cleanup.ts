@@ -6,6 +6,7 @@ import type { CleanupStep } from '../../activities/cleanup.ts';
 import { deleteExpiredBatch } from '../ceilings/expired-counters.ts';
 import type { Config } from '../config/config.ts';
 import { createPromptConverter } from '../memory/conversations/convert-prompts.ts';
+import { deleteEmptyErasures } from '../memory/erasure/delete-empty.ts';
 import { createRetention, findRetentionPeriods } from '../memory/erasure/retention.ts';
 import { reindexOutdated } from '../memory/indexing/reindex.ts';
 import { buildVectorIndex } from '../memory/indexing/vector-indexes.ts';
@@ -40,6 +41,7 @@ export function createCleanupSteps({ database, clock, logger, periods: configure
     { name: 'released-parts', run: retention.releasedParts },
     { name: 'closed-memories', run: retention.closedItems },
     { name: 'batches', run: retention.batches },
+    { name: 'empty-erasures', run: () => deleteEmptyErasures(database, clock) },
     { name: 'attempt-errors', run: deleteErrors },
     { name: 'refused-calls', run: () => deleteExpiredRefusals(database, clock.now() - configured().refusedCallRetentionMs) },
     { name: 'videos', run: () => deleteExpiredVideos(database, clock) },

@@ -1,5 +1,6 @@
 /** Connects the media routes and the activity that polls videos to the modules that implement them. */
 import { applyCostAdjustments } from '../ceilings/counter-updates.ts';
+import type { CheckCeilings } from '../pipeline/call/check-ceilings.ts';
 import { createMediaCalls, type MediaDeps } from '../pipeline/media/handle-media-call.ts';
 import { createGenerateImages, type GenerateImages, type MediaRouteDeps } from '../pipeline/media/images.ts';
 import { createSynthesizeSpeech, type SynthesizeSpeech } from '../pipeline/media/speech.ts';
@@ -22,9 +23,10 @@ export type MediaHandlers = ReturnType<typeof createMediaHandlers>;
 interface MediaHandlerDeps extends MediaDeps, Pick<AppBase, 'snapshot' | 'database'> {
   readonly httpClient: VendorHttpClient;
   readonly recordRefusal: RecordRefusal;
+  readonly checkCeilings: CheckCeilings;
 }
 
-export function createMediaHandlers({ snapshot, database, httpClient, recordRefusal, ...deps }: MediaHandlerDeps) {
+export function createMediaHandlers({ snapshot, database, httpClient, recordRefusal, checkCeilings, ...deps }: MediaHandlerDeps) {
   const { breakers, pools, clock, logger } = deps;
   const mediaCalls = createMediaCalls(deps);
   const videos = createVideos({
@@ -41,7 +43,11 @@ export function createMediaHandlers({ snapshot, database, httpClient, recordRefu
   );
   return {
     routes: { generateImages, synthesizeSpeech, relayUpload },
-    videoRoutes: { startVideo, videoQueries: createVideoQueries({ videos, vendor, poller, providers: listVideoProviders, clock }) },
+    videoRoutes: {
+      startVideo,
+      checkCeilings,
+      videoQueries: createVideoQueries({ videos, vendor, poller, providers: listVideoProviders, clock }),
+    },
     activities: { pollVideo: poller.pollForWorkflow },
   };
 

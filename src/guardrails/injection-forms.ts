@@ -5,11 +5,17 @@ import { limitMarks } from '../core/combining-marks.ts';
 export const ignorable = /\p{Default_Ignorable_Code_Point}+/gu;
 
 /**
+ * Matches characters that stand for words or units, such as `ﷺ` or `㌔`. Compatibility forms would replace each of them
+ * by up to 18 letters, which are never part of an injection.
+ */
+const wordCharacters = /[\u3300-\u3357\ufdfa\ufdfb]/g;
+
+/**
  * Converts a text to lower case with single spaces. Replaces compatibility forms such as full-width or mathematical
  * letters, and removes accents from Latin, Greek and Arabic letters. Paragraphs are kept.
  */
 export function normalizeText(text: string): string {
-  return limitMarks(text.replace(ignorable, ''))
+  return limitMarks(text.replace(ignorable, '').replace(wordCharacters, ' '))
     .normalize('NFKC')
     .toLowerCase()
     .normalize('NFD')

@@ -16,6 +16,7 @@
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { RequestOwner } from './request-owner.ts';
+import { createRequestQueue, type RequestQueue } from './request-queue.ts';
 
 const burst = 16;
 /** How many health checks a turn starts. */
@@ -31,9 +32,9 @@ const longTurnMs = 5;
  */
 const maxAcceptMs = 5;
 /**
- * If more requests than this are waiting, each turn starts at least as many as have just arrived. Waiting requests take
- * up memory, so this stops the queue from growing. It doesn't apply to requests that let calls go first. The more of
- * those are waiting, the more often we start them.
+ * If more requests than this are waiting, each turn starts as many as have just arrived, or as many as exceed this
+ * number if that's less. Waiting requests take up memory, so this stops the queue from growing. It doesn't apply to
+ * requests that let calls go first. The more of those are waiting, the more often we start them.
  */
 const maxWaiting = 10_000;
 
@@ -58,7 +59,7 @@ export interface FairStartsOptions {
   readonly later?: (run: () => void, ms: number) => void;
 }
 
-type Queues = Map<string, ServerResponse[]>;
+type Queues = Map<string, RequestQueue>;
 
 export interface FairStarts {
   readonly listener: RequestListener;
@@ -162,8 +163,8 @@ export function startFairly(listener: RequestListener, options: FairStartsOption
       else startOrQueue(others, owner, requests);
     }
 
-    const backlog = [...calls.values(), ...others.values()].reduce((sum, { length }) => sum + length, 0);
-    const limit = backlog > maxWaiting ? Math.max(perTurn, responses.length) : perTurn;
+    const backlog = [...calls.values(), ...others.values()].reduce((sum, queue) => sum + queue.length(), 0);
+    const limit = Math.max(perTurn, Math.min(responses.length, backlog - maxWaiting));
     startWaiting(calls, [...calls.keys()], limit);
     const { yielding = [], free = [] } = Object.groupBy([...others.keys()], (owner) => (mustYield(owner) ? 'yielding' : 'free'));
     startWaiting(others, free, limit);
@@ -190,7 +191,7 @@ export function startFairly(listener: RequestListener, options: FairStartsOption
    */
   const startWaiting = (queues: Queues, owners: readonly string[], limit: number): void => {
     if (owners.length > 1) {
-      const lengthOf = (owner: string): number => queues.get(owner)?.length ?? 0;
+      const lengthOf = (owner: string): number => queues.get(owner)?.length() ?? 0;
       start(
         queues,
         owners.reduce((one, two) => (lengthOf(two) < lengthOf(one) ? two : one)),
@@ -212,12 +213,10 @@ export function startFairly(listener: RequestListener, options: FairStartsOption
 
   /** Starts a request every `yieldMs`, or more often if the owner has many. */
   const startYielding = (owner: string, time: number, lastTurnMs: number): void => {
-    const alive = (others.get(owner) ?? []).filter(({ req }) => !req.destroyed);
-    const intervalMs = Math.min(yieldMs, maxYieldMs / alive.length);
+    const intervalMs = Math.min(yieldMs, maxYieldMs / (others.get(owner)?.length() ?? 0));
     const startedAt = yieldedAt.get(owner);
     const elapsedMs = startedAt === undefined ? intervalMs : Math.min(time - startedAt, intervalMs + lastTurnMs);
     const due = Math.floor(elapsedMs / intervalMs);
-    others.set(owner, alive);
     if (due > 0) yieldedAt.set(owner, time - (elapsedMs % intervalMs));
     start(others, owner, due);
   };
@@ -227,21 +226,23 @@ export function startFairly(listener: RequestListener, options: FairStartsOption
     // Group the requests by their credentials first, so that we look up each key only once.
     for (const requests of Map.groupBy(responses, ({ req }) => credentialsOf(req)).values()) {
       const owner = requests[0] ? ownerOf(requests[0].req) : '';
-      owned.set(owner, [...(owned.get(owner) ?? []), ...requests]);
+      const earlier = owned.get(owner);
+      if (earlier) for (const response of requests) earlier.push(response);
+      else owned.set(owner, requests);
     }
     return owned;
   };
 
   /** Starts up to `count` requests of an owner, and moves the owner to the end of the rotation. */
   const start = (queues: Queues, owner: string, count: number): void => {
-    const requests = queues.get(owner) ?? [];
+    const queue = queues.get(owner);
+    if (!queue) return;
     queues.delete(owner);
-    startAll(requests.splice(0, count));
-    if (requests.length > 0) queues.set(owner, requests);
+    for (const response of queue.take(count)) listener(response.req, response);
+    if (queue.length() > 0) queues.set(owner, queue);
   };
 
   const startAll = (responses: readonly ServerResponse[]): void => {
-    // The client may have disconnected while its request was waiting.
     for (const response of responses) if (!response.req.destroyed) listener(response.req, response);
   };
 
@@ -257,9 +258,9 @@ export function startFairly(listener: RequestListener, options: FairStartsOption
 }
 
 function enqueue(queues: Queues, owner: string, requests: readonly ServerResponse[]): void {
-  const earlier = queues.get(owner);
-  if (earlier) earlier.push(...requests);
-  else queues.set(owner, [...requests]);
+  const queue = queues.get(owner) ?? createRequestQueue();
+  for (const response of requests) queue.add(response);
+  queues.set(owner, queue);
 }
 
 /**

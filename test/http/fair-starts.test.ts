@@ -11,8 +11,21 @@ function createStarts(requestMs: number) {
   let run: (() => void) | null = null;
   const started: string[] = [];
   const requests: IncomingMessage[] = [];
+  let checks = 0;
   const toResponse = (project: string, url: string): ServerResponse => {
-    const request = { url, headers: { authorization: `Bearer ${project}` }, socket: {}, destroyed: false } as IncomingMessage;
+    let isDestroyed = false;
+    const request = {
+      url,
+      headers: { authorization: `Bearer ${project}` },
+      socket: {},
+      get destroyed() {
+        checks += 1;
+        return isDestroyed;
+      },
+      set destroyed(value) {
+        isDestroyed = value;
+      },
+    } as IncomingMessage;
     requests.push(request);
     return { req: request } as ServerResponse;
   };
@@ -62,6 +75,8 @@ function createStarts(requestMs: number) {
     disconnect(project: string) {
       for (const request of requests) if (ownerOf(request) === `Bearer ${project}`) request.destroyed = true;
     },
+    /** How many times we've checked whether a client has disconnected. */
+    checks: () => checks,
     isIdle: () => run === null,
   };
 }
@@ -88,12 +103,24 @@ test('starts only a few requests per event loop turn, even if two projects send 
   expect(turn().length).toBeLessThan(100);
 });
 
-test('starts requests as fast as they arrive if too many are already waiting', () => {
+test('starts requests as fast as they arrive once 10,000 are waiting', () => {
   const { receive, turn } = createStarts(2);
-  receive('flood', 8_000);
-  turn();
-  receive('flood', 3_000);
+  receive('flood', 8_016);
+  expect(turn()).toHaveLength(16);
+  receive('flood', 5_000);
   expect(turn()).toHaveLength(3_000);
+  receive('flood', 5_000);
+  expect(turn()).toHaveLength(5_000);
+});
+
+test("doesn't look at the requests that keep waiting", () => {
+  const { receive, turn, checks } = createStarts(1);
+  receive('busy', 1_000);
+  receive('searching', 1_000, '/v1/memory/search');
+  turn();
+  const before = checks();
+  const started = turn().length;
+  expect(checks() - before).toBe(started);
 });
 
 test("doesn't start queued requests whose client has disconnected", () => {

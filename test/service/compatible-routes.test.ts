@@ -152,7 +152,7 @@ describe('/v1/messages/count_tokens', () => {
     expect(await count([{ type: 'tool_result', tool_use_id: 't', content: [image] }])).toBeLessThan(3_000);
   });
 
-  it('counts tokens without counting towards the calls ceiling', async () => {
+  it('counts tokens without counting towards the calls ceiling, but not after it has been reached', async () => {
     const gateway = await lent().withProject('free');
     const issued = await gateway.admin('POST', '/provision/teams/free/keys', { name: 'k', models: ['three/echo'], ceilings: { calls: 1 } });
     const { key } = await jsonOf<{ key: string }>(issued);
@@ -164,9 +164,6 @@ describe('/v1/messages/count_tokens', () => {
         body: JSON.stringify({ model, messages: [{ role: 'user', content: text }] }),
       });
     for (let n = 0; n < 3; n += 1) expect((await count('three/echo')).status).toBe(200);
-    const used = await gateway.call('/v1/messages', { model: 'three/echo', max_tokens: 5, messages }, { authorization: `Bearer ${key}` });
-    expect(used.status).toBe(200);
-    expect((await count('three/echo')).status).toBe(200);
     const denied = await count('four/echo');
     expect([denied.status, await denied.json()]).toMatchObject([
       400,
@@ -181,6 +178,15 @@ describe('/v1/messages/count_tokens', () => {
     const before = gateway.vendor.requests().length;
     const blocked = await count('three/echo', 'forbidden');
     expect([blocked.status, gateway.vendor.requests().length]).toEqual([403, before]);
+    const used = await gateway.call('/v1/messages', { model: 'three/echo', max_tokens: 5, messages }, { authorization: `Bearer ${key}` });
+    expect(used.status).toBe(200);
+    const capped = await count('three/echo');
+    expect([capped.status, capped.headers.get('retry-after'), await capped.json()]).toEqual([
+      429,
+      '60',
+      { type: 'error', error: { type: 'rate_limit_error', message: 'key budget exceeded (calls)' } },
+    ]);
+    expect(gateway.vendor.requests()).toHaveLength(before + 1);
   });
 
   it("returns the first vendor's 4xx if every vendor refuses to count tokens", async () => {

@@ -331,6 +331,21 @@ describe('operator actions in Temporal', () => {
       expect(await memoriesOf(gateway)).toEqual([`I live in Ski, says ${end}.`, `I live in Voss, says ${end}.`]);
     });
 
+  runTogether("makes no model calls for remember while the ceiling of memory's own calls is reached", async () => {
+    const gateway = await lend('memory-capped', 1_000);
+    await gateway.admin('PUT', '/provision/teams/memory-capped/applications/gateway-memory', { ceilings: { calls: 0 } });
+    await say(gateway, 'kai', 'I live in Mosjøen.');
+    await gateway.call('/usage/me'); // Waits until the calls are stored.
+    const [conversation] = await gateway.database.query<{ id: string }>(`select id from conversations where subject = 'kai'`);
+    for (const focus of ['town', 'country'])
+      expect((await gateway.call(`/v1/memory/episodes/${conversation?.id}/remember`, { focus })).status).toBe(202);
+    await eventually(async () => {
+      const batches = await batchesOf(gateway);
+      expect(batches.map(({ error }) => error?.code)).toEqual(['source_capped', 'source_capped']);
+    });
+    expect(vendor.count('memories', 'Mosjøen')).toBe(0);
+  });
+
   runTogether('holds a batch while its project is at the monthly ceiling', async () => {
     const gateway = await lend('capped', 1_000);
     await say(gateway, 'jan', 'I live in Mo i Rana.');

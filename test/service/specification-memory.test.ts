@@ -134,6 +134,7 @@ onBothDatabases('memory routes', (database) => {
       ['a text that is only white space', { text: ' \n\t\u00a0' }],
       ['a text without storable characters', { text: '\u0000' }],
       ['4,001 characters', { text: 'x'.repeat(4_001) }],
+      ['hundreds of characters that stand for whole words', { text: 'ﷺ'.repeat(500) }],
       ['an unknown kind', { kind: 'opinion' }],
       ['a kind in capitals', { kind: 'FACT' }],
       ['importance 0', { importance: 0 }],

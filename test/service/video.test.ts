@@ -330,6 +330,23 @@ describe('errors on the video routes', () => {
     expect(await refusal(fetchFile(`${lent().vendor.url}/v1beta/files/unknown:download?alt=media`))).toEqual(notFound);
   });
 
+  test("returns 429 for an operation that isn't the project's own once a ceiling is reached", async () => {
+    const of = await freshProject();
+    await of.admin('PUT', `/provision/teams/${of.project}/applications/${of.project}`, { ceilings: { calls: 1 } });
+    expect(await refusal(ask('models/clip/operations/unknown', of))).toMatchObject({ code: 'upstream_error' });
+    const { operation } = await start('video-polls-0', of);
+    const asked = await vendorRequests(async () => {
+      for (const answer of [
+        ask('models/clip/operations/unknown', of),
+        fetchFile(`${lent().vendor.url}/v1beta/files/unknown:download?alt=media`, of),
+      ])
+        expect(await refusal(answer)).toMatchObject({ status: 429, code: 'source_capped' });
+    });
+    expect(asked).toEqual([]);
+    const { video_uri: uri } = await jsonOf<{ video_uri: string }>(ask(operation, of));
+    expect((await fetchFile(uri, of)).status).toBe(200);
+  });
+
   test("returns 502 upstream_error for another project's operation", async () => {
     const { operation } = await start('video-polls-0');
     const { video_uri: uri } = await jsonOf<{ video_uri: string }>(ask(operation));

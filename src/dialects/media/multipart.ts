@@ -51,6 +51,9 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
   let isContentStart = false;
   /** The field whose value is being collected. Null if the current part is forwarded without collecting it. */
   let field: { readonly name: string; readonly head: Buffer } | null = null;
+  /** What has arrived of the field's value, followed by free space. */
+  let arrived = Buffer.alloc(0);
+  let arrivedBytes = 0;
   let pending: Buffer = Buffer.alloc(0);
 
   const take = (length: number): Buffer => {
@@ -59,6 +62,23 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
     return taken;
   };
   const takeBytes = (length: number): Piece[] => (length === 0 ? [] : [{ kind: 'bytes', bytes: take(length) }]);
+
+  const appendToValue = (bytes: Buffer): void => {
+    const needed = arrivedBytes + bytes.length;
+    if (needed > arrived.length) {
+      const grown = Buffer.allocUnsafeSlow(Math.max(needed, 2 * arrived.length));
+      arrived.copy(grown, 0, 0, arrivedBytes);
+      arrived = grown;
+    }
+    bytes.copy(arrived, arrivedBytes);
+    arrivedBytes = needed;
+  };
+  const takeValue = (): Buffer => {
+    const taken = arrived.subarray(0, arrivedBytes);
+    arrived = Buffer.alloc(0);
+    arrivedBytes = 0;
+    return taken;
+  };
 
   const readHead = (): Piece[] | null => {
     const opened = opening.length;
@@ -109,24 +129,20 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
     if (isContentStart && pending.subarray(0, marker.length).equals(marker)) throw misplaced();
     isContentStart = false;
     const end = findDelimiter();
-    if (field) {
-      const { name, head } = field;
-      if ((end === -1 ? pending.length - delimiter.length : end) > maxFieldBytes) throw malformed(`${name} is too long`);
-      if (end === -1) return null;
-      field = null;
-      state = 'head';
-      const value = take(end);
-      const text = collected ? decodeText(name, value) : '';
-      // Content rules don't need to check the model name, because the gateway replaces it before it forwards the form.
-      if (name !== 'model') collected?.texts.push(text);
-      return [{ kind: 'field', name, head, value }];
-    }
-    if (end !== -1) {
-      state = 'head';
-      return takeBytes(end);
-    }
-    const ready = pending.length - Math.max(...[delimiter, ...lenient].map((start) => countStart(pending, start)));
-    return ready === 0 ? null : takeBytes(ready);
+    // Only keep what could be the beginning of a delimiter, so that we don't search the same bytes again with every chunk.
+    const ready = end === -1 ? pending.length - Math.max(...[delimiter, ...lenient].map((start) => countStart(pending, start))) : end;
+    if (end !== -1) state = 'head';
+    if (!field) return end === -1 && ready === 0 ? null : takeBytes(ready);
+    const { name, head } = field;
+    if (arrivedBytes + ready > maxFieldBytes) throw malformed(`${name} is too long`);
+    appendToValue(take(ready));
+    if (end === -1) return null;
+    field = null;
+    const value = takeValue();
+    const text = collected ? decodeText(name, value) : '';
+    // Content rules don't need to check the model name, because the gateway replaces it before it forwards the form.
+    if (name !== 'model') collected?.texts.push(text);
+    return [{ kind: 'field', name, head, value }];
   };
 
   const readEnd = (): Piece[] | null => {

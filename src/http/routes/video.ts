@@ -1,4 +1,5 @@
 import { gatewayError } from '../../core/errors.ts';
+import type { CheckCeilings } from '../../pipeline/call/check-ceilings.ts';
 import type { StartVideo } from '../../pipeline/video/start-video.ts';
 import type { OperationStatus, VideoQueries, VideoRequester } from '../../pipeline/video/video-queries.ts';
 import { createBodyParser } from '../body-parser.ts';
@@ -12,12 +13,20 @@ import type { CallRouteDeps } from './text.ts';
 export interface VideoRouteDeps extends CallRouteDeps {
   readonly startVideo: StartVideo;
   readonly videoQueries: VideoQueries;
+  readonly checkCeilings: CheckCeilings;
 }
 
 type VideoRoutes = Readonly<Record<'generations' | 'operations' | 'download', MediaHandler>>;
 
 export function createVideoRoutes(deps: VideoRouteDeps): VideoRoutes {
-  const { startVideo, videoQueries } = deps;
+  const { startVideo, videoQueries, checkCeilings } = deps;
+
+  const requesterOf = (context: MediaRequestContext): VideoRequester => {
+    const { caller, project, bodyBytes } = context;
+    const call = toMediaCall(context, { route: 'video', requestedModel: '', bodyBytes });
+    const { providers } = project.settings;
+    return { projectId: caller.projectId, providers, checkCeilings: () => checkCeilings(call, project.settings) };
+  };
 
   return {
     generations: createMediaHandler(deps, 'video', async (context, response) => {
@@ -58,10 +67,6 @@ const parseName = createBodyParser(module, parseVideoName);
 async function nameIn({ body, caller }: MediaRequestContext, key: 'operation' | 'uri'): Promise<string | null> {
   const { name } = await parseName(caller.projectId, body, { key });
   return name;
-}
-
-function requesterOf({ caller, project }: MediaRequestContext): VideoRequester {
-  return { projectId: caller.projectId, providers: project.settings.providers };
 }
 
 function toOperationJson({ operation, uris }: OperationStatus): unknown {

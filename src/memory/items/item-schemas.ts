@@ -6,6 +6,7 @@
  * `meta`.
  */
 import { z } from 'zod';
+import { limitMarks } from '../../core/combining-marks.ts';
 import { toPostgresText } from '../../core/postgres-text.ts';
 import { isSubject } from '../../core/subject.ts';
 import { itemKinds } from '../records/item-record.ts';
@@ -27,7 +28,12 @@ export function hasAtMost(text: string, maxLength: number): boolean {
 const visibleText = storableText.refine((stored) => visibleCharacter.test(stored), 'must not be empty');
 
 export const itemText = visibleText
-  .refine((stored) => hasAtMost(stored, maxTextLength), `must have at most ${maxTextLength} characters`)
+  .refine((stored) => hasAtMost(stored, maxTextLength), { error: `must have at most ${maxTextLength} characters`, abort: true })
+  // Normalization turns a character like `ﷺ` into 18, which take that much longer to index and to search.
+  .refine(
+    (stored) => hasAtMost(limitMarks(stored).normalize('NFKC'), 2 * maxTextLength),
+    'has too many characters that stand for whole words, such as ﷺ; write the words instead',
+  )
   .meta({
     description: '1 to 4,000 characters after trimming, in which credentials are replaced',
     ...{ minLength: 1, maxLength: maxTextLength, pattern: visibleCharacter.source },

@@ -124,13 +124,20 @@ function isNewerVersion({ memory, terms }: Line, older: Line): boolean {
 const invisibleCharacters = /(?![\u200c\u200d])\p{Default_Ignorable_Code_Point}/gu;
 
 /**
+ * How much of a text we look at to fill a line, as a multiple of the line's length. It's more than 1, because links and
+ * markup are removed.
+ */
+const lookahead = 4;
+
+/**
  * Converts a text to a single line, without links, tags, Markdown, or brackets that could close the block. Returns an
  * empty string if the injection detector matches, which can happen if the memory was stored before we added the
  * pattern.
  */
 export function sanitizeLine(text: string, maxLength: number): string {
-  if (findInjection(text) !== null) return '';
-  const bare = text
+  const beginning = text.slice(0, lookahead * maxLength).toWellFormed();
+  if (findInjection(beginning) !== null) return '';
+  const bare = beginning
     .replace(/[\p{Cc}\s]+/gu, ' ')
     .replace(invisibleCharacters, '')
     .replace(/!?\[([^\][]{0,500})\]\([^()]{0,2000}\)/g, '$1')

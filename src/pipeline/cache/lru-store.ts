@@ -35,16 +35,34 @@ export interface CachedResponse {
  * entries could exceed the limit.
  */
 const overheadBytes = 1_024;
+/** The same for each subject of an entry, including its place in the index. */
+const subjectBytes = 512;
 
 export function createResponseStore(maxBytes: number) {
   let evicted = 0;
+  /** The keys of the entries about each subject, so that an erasure doesn't have to search the whole cache. */
+  const keysBySubject = new Map<string, Set<string>>();
   const entries = new LRUCache<string, CachedResponse>({
     maxSize: maxBytes,
     // The bytes count twice, because once we've served a response, we also keep its text so that we don't have to parse
     // it again.
-    sizeCalculation: ({ bytes }) => 2 * bytes.length + overheadBytes,
-    dispose: (_response, _key, reason) => {
+    sizeCalculation: ({ bytes, subjects }) => 2 * bytes.length + overheadBytes + subjects.length * subjectBytes,
+    onInsert: ({ projectId, subjects }, key) => {
+      for (const subject of subjects) {
+        const name = subjectKey(projectId, subject);
+        const keys = keysBySubject.get(name);
+        if (keys) keys.add(key);
+        else keysBySubject.set(name, new Set([key]));
+      }
+    },
+    dispose: ({ projectId, subjects }, key, reason) => {
       if (reason === 'evict') evicted += 1;
+      for (const subject of subjects) {
+        const name = subjectKey(projectId, subject);
+        const keys = keysBySubject.get(name);
+        keys?.delete(key);
+        if (keys?.size === 0) keysBySubject.delete(name);
+      }
     },
   });
 
@@ -70,11 +88,17 @@ export function createResponseStore(maxBytes: number) {
     delete(key: string): void {
       entries.delete(key);
     },
-    deleteWhere(matches: (response: CachedResponse) => boolean): number {
-      const matching = [...entries].filter(([, entry]) => matches(entry));
-      for (const [key] of matching) entries.delete(key);
-      return matching.length;
+    /** Returns how many entries were deleted. */
+    deleteSubject(projectId: string, subject: string): number {
+      const keys = [...(keysBySubject.get(subjectKey(projectId, subject)) ?? [])];
+      for (const key of keys) entries.delete(key);
+      return keys.length;
     },
     stats: () => ({ entries: entries.size, bytes: entries.calculatedSize, evicted }),
   };
+}
+
+/** Names a subject of a project. The subject is a SHA-256 hash. */
+export function subjectKey(projectId: string, subject: string): string {
+  return `${projectId} ${subject}`;
 }

@@ -18,7 +18,7 @@ import { jsonToStream, streamToJson } from '../../dialects/routes/response-forma
 import { routeCodecs } from '../../dialects/routes/route-codecs.ts';
 import type { RequestChanges } from '../../dialects/translate/request-changes.ts';
 import { type CacheKeyInput, computeCacheKey } from './cache-key.ts';
-import { type CachedResponse, createResponseStore, type ResponseFormat } from './lru-store.ts';
+import { type CachedResponse, createResponseStore, type ResponseFormat, subjectKey } from './lru-store.ts';
 
 export interface CacheSettings {
   readonly enabled: boolean;
@@ -129,7 +129,7 @@ export function createResponseCache(options: ResponseCacheOptions): ResponseCach
     },
     invalidateSubject(projectId, subjectSha256) {
       invalidations.record(projectId, subjectSha256, clock.now());
-      return store.deleteWhere((response) => response.projectId === projectId && response.subjects.includes(subjectSha256));
+      return store.deleteSubject(projectId, subjectSha256);
     },
     state: () => ({ ...store.stats(), hits, misses, stored }),
   };
@@ -231,17 +231,24 @@ function createCacheWriter(maxBytes: number, storeResponse: (bytes: Buffer, sour
 
 /**
  * Remembers when the data of a subject was erased. If a call began before an erasure and ends after it, we don't cache
- * its response. The log has a limited size and evicts the oldest entries first. By then, the calls that were running at
- * the time of the erasure have ended long ago. Subjects are SHA-256 hashes.
+ * its response. The log has a limited size and evicts the oldest entries first. After that we no longer know whose data
+ * was erased, so we don't cache the response of any call that began earlier and names a subject. Subjects are SHA-256
+ * hashes.
  */
 function createInvalidationLog() {
-  const invalidatedAt = new LRUCache<string, number>({ max: 10_000 });
+  let evictedUntil = Number.NEGATIVE_INFINITY;
+  const invalidatedAt = new LRUCache<string, number>({
+    max: 10_000,
+    dispose: (at, _key, reason) => {
+      if (reason === 'evict') evictedUntil = at;
+    },
+  });
 
   return {
     record(projectId: string, subject: string, now: number): void {
-      invalidatedAt.set(`${projectId} ${subject}`, now);
+      invalidatedAt.set(subjectKey(projectId, subject), now);
     },
     isInvalidated: (projectId: string, subjects: readonly string[], startedAt: number): boolean =>
-      subjects.some((subject) => (invalidatedAt.peek(`${projectId} ${subject}`) ?? Number.NEGATIVE_INFINITY) >= startedAt),
+      subjects.some((subject) => (invalidatedAt.peek(subjectKey(projectId, subject)) ?? evictedUntil) >= startedAt),
   };
 }

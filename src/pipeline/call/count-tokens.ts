@@ -1,6 +1,7 @@
 /**
  * Counts the input tokens of a messages request. We ask the first vendor in the plan that supports this, or estimate
- * the number if that fails. Counting is free, doesn't count against any ceiling and isn't recorded.
+ * the number if that fails. Counting is free, doesn't count against any ceiling and isn't recorded. But it's refused if
+ * the key has reached a ceiling.
  *
  * Neither successes nor failures affect the provider's circuit breaker, because vendors limit this route separately,
  * and many that serve messages don't have it.
@@ -23,6 +24,7 @@ import { sendToVendor } from '../../vendors/text.ts';
 import type { Provider } from '../../vendors/vendor.ts';
 import { affinityOf, conversationPosition } from './affinity.ts';
 import { refusalOf } from './chain-error.ts';
+import type { CheckCeilings } from './check-ceilings.ts';
 import { createRuleEnforcer } from './enforce-rules.ts';
 import { forwardedHeadersFor } from './forwarded-headers.ts';
 import type { ProjectContext } from './project-context.ts';
@@ -37,6 +39,7 @@ export interface CountTokensDeps {
   readonly httpClient: VendorHttpClient;
   readonly findProvider: (name: string) => Provider | undefined;
   readonly pools: PoolState;
+  readonly checkCeilings: CheckCeilings;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -49,12 +52,13 @@ export interface TokenCount {
 }
 
 /**
- * If `signal` aborts, we stop asking vendors and return the estimate. Throws `no_route`, `subscription_required` or
- * `guardrail_blocked`. Throws `upstream_refused` if all vendors that we asked rejected the request.
+ * If `signal` aborts, we stop asking vendors and return the estimate. Throws `no_route`, `subscription_required`,
+ * `guardrail_blocked` or the error of a ceiling that is reached. Throws `upstream_refused` if all vendors that we asked rejected the request.
  */
 export type CountTokens = (call: Call, project: ProjectContext, signal: AbortSignal) => Promise<TokenCount>;
 
-export function createCountTokens({ planner, chooseTier, httpClient, findProvider, pools, clock, logger }: CountTokensDeps): CountTokens {
+export function createCountTokens(deps: CountTokensDeps): CountTokens {
+  const { planner, chooseTier, httpClient, findProvider, pools, checkCeilings, clock, logger } = deps;
   const { checkInput } = createRuleEnforcer({ logger });
 
   return async function countTokens(call, project, signal) {
@@ -65,6 +69,7 @@ export function createCountTokens({ planner, chooseTier, httpClient, findProvide
     const request = { caller, project, source, route, requestedModel, autoTier, conversation: () => conversationPosition(call) };
     const { candidates } = planner.order(planner.plan(request), { ...request, affinity: () => affinityOf(call, pools) });
     if (!project.mayCall) throw gatewayError('subscription_required');
+    await checkCeilings(call, project);
     if (project.rules.input)
       await checkInput(call, project.rules.input, signal).catch((error: unknown) => {
         // Don't throw if the check was aborted. The loop below then skips all vendors, and we return an estimate.

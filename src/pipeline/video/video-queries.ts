@@ -2,8 +2,8 @@
  * Serves the state of video operations and the bytes of video files (docs/api/reference.md#video).
  *
  * Operations and files belong to the project that started the video, and other projects can't see them. If an operation
- * wasn't started through this gateway, we poll it at the default provider, as long as the project may use it. These
- * requests aren't charged or recorded.
+ * wasn't started through this gateway, we poll it at the default provider, as long as the project may use it and the
+ * key hasn't reached a ceiling. These requests aren't charged or recorded.
  */
 import { type GatewayError, gatewayError, VendorError, vendorMembers } from '../../core/errors.ts';
 import type { Clock } from '../../core/time.ts';
@@ -32,6 +32,8 @@ export interface VideoRequester {
   readonly projectId: string;
   /** The video providers that the project may use, or null if it may use all of them. */
   readonly providers: readonly string[] | null;
+  /** Throws if the key has reached a ceiling. We only check this for videos that weren't started through the gateway. */
+  readonly checkCeilings: () => Promise<void>;
 }
 
 export interface OperationStatus {
@@ -56,8 +58,8 @@ const pollMaxAgeMs = 3_000;
 export function createVideoQueries({ videos, vendor, poller, providers, clock }: VideoQueriesDeps) {
   return {
     /**
-     * Throws `forbidden_target`, `upstream_error`, `upstream_failed`, `video_failed`, `no_route` or
-     * `budget_unavailable`.
+     * Throws `forbidden_target`, `upstream_error`, `upstream_failed`, `video_failed`, `no_route`, `budget_unavailable`
+     * or the error of `checkCeilings`.
      */
     async getOperation(requester: VideoRequester, text: string): Promise<OperationStatus> {
       const targets = resolveTargets((provider) => parseOperationName(text, provider.baseUrl));
@@ -65,6 +67,7 @@ export function createVideoQueries({ videos, vendor, poller, providers, clock }:
       const video = requireVisible(await videos.findByOperation(requester.projectId, operation), requester, operation);
       if (video?.state === 'done') return { operation, uris: video.uris };
       const { provider } = selectTarget(video, requester, targets);
+      if (video === null) await requester.checkCeilings();
       const state = await getState(video, provider, operation).catch((error: unknown) => {
         throw asCallerError(error);
       });
@@ -81,6 +84,7 @@ export function createVideoQueries({ videos, vendor, poller, providers, clock }:
       // We download files with the provider's API key, which gives access to more than just videos. So if the URL
       // doesn't belong to one of our videos, we only accept files on the provider's own host.
       if (video === null && (getFileName(url) === null || url.origin !== provider.hosts.origin)) throw unknownToVendor(key);
+      if (video === null) await requester.checkCeilings();
       const file = await vendor.open(provider, url, signal).catch((error: unknown) => {
         // `unreadable` means that the file redirects to another host, or redirects too often.
         if (error instanceof VendorError && error.kind === 'unreadable') throw gatewayError('forbidden_target', { cause: error });

@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import fc from 'fast-check';
 import { createPartScanner, type Piece } from '../../../src/dialects/media/multipart.ts';
 
@@ -59,6 +59,15 @@ describe('a multipart body', () => {
         },
       ),
     );
+  });
+
+  it('copies the value of a field only once, even if it arrives in small chunks', () => {
+    const body = bodyOf(part('form-data; name="prompt"', 'x'.repeat(100_000)));
+    const concat = jest.spyOn(Buffer, 'concat');
+    scan(body, 100);
+    const copiedBytes = concat.mock.calls.flatMap(([chunks]) => chunks).reduce((sum, { length }) => sum + length, 0);
+    concat.mockRestore();
+    expect(copiedBytes).toBeLessThan(2 * body.length);
   });
 
   it('reads the same multipart fields as an independent parser', async () => {

@@ -9,6 +9,7 @@ import { noCorrelation } from '../../../src/core/call.ts';
 import type { Candidate } from '../../../src/core/candidate.ts';
 import { scanObject } from '../../../src/core/json/spans.ts';
 import { computeCacheKey } from '../../../src/pipeline/cache/cache-key.ts';
+import { createResponseStore } from '../../../src/pipeline/cache/lru-store.ts';
 import { replayCached } from '../../../src/pipeline/cache/replay-cached.ts';
 import { type CacheHit, createResponseCache } from '../../../src/pipeline/cache/response-cache.ts';
 import type { StreamChunk } from '../../../src/vendors/stream.ts';
@@ -348,11 +349,57 @@ describe('erasing a subject from the response cache', () => {
     ]);
   });
 
+  test("doesn't look at the responses of other subjects", () => {
+    const store = createResponseStore(1_000_000);
+    let reads = 0;
+    const responseAbout = (subject: string) => ({
+      bytes: answer('1'),
+      contentType,
+      model: 'one/m',
+      projectId: 'project-1',
+      get subjects() {
+        reads += 1;
+        return [subject];
+      },
+      storedAt: 1_000,
+      expiresAt: 2_000,
+    });
+    store.set('ada', responseAbout('ada'));
+    for (let other = 0; other < 100; other += 1) store.set(`other-${other}`, responseAbout(`other-${other}`));
+    reads = 0;
+    expect(store.deleteSubject('project-1', 'ada')).toBe(1);
+    expect(reads).toBeLessThan(10);
+  });
+
+  test('forgets which entries were about a subject once they are replaced or evicted', () => {
+    const { store, cache } = createCache({ maxBytes: 20_000 });
+    store(about('ada'), answer('1'));
+    store(about('ada', { cache: { reads: false, writes: true } }), answer('2'));
+    store(about('bob'), answer('3'));
+    for (let other = 0; other < 50; other += 1) store(about(`other-${other}`), answer('4'));
+    store(about('ada'), answer('5'));
+    expect(cache.invalidateSubject('project-1', sha256('ada'))).toBe(1);
+    expect(cache.invalidateSubject('project-1', sha256('bob'))).toBe(0);
+  });
+
   test("doesn't cache responses of calls that were in flight during an erasure", () => {
     const { lookup, store, isCached, cache, advance } = createCache();
     const { writer } = lookup(about('ada'));
     advance(10);
     cache.invalidateSubject('project-1', sha256('ada'));
+    writer?.append(answer('Hi'));
+    writer?.commit({ contentType, model: 'one/m' });
+    expect(isCached(about('ada'))).toBe(false);
+    store(about('ada', { startedAt: 2_000 }), answer('Hi'));
+    expect(isCached(about('ada'))).toBe(true);
+  });
+
+  test("doesn't cache them after thousands of later erasures either", () => {
+    const { lookup, store, isCached, cache, advance } = createCache();
+    const { writer } = lookup(about('ada'));
+    cache.invalidateSubject('project-1', sha256('ada'));
+    advance(10);
+    for (let other = 0; other < 10_000; other += 1) cache.invalidateSubject('project-2', sha256(`other-${other}`));
     writer?.append(answer('Hi'));
     writer?.commit({ contentType, model: 'one/m' });
     expect(isCached(about('ada'))).toBe(false);
