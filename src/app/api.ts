@@ -179,7 +179,7 @@ export function createApi(deps: ApiDeps): Api {
       },
       readEndUser: (projectId, subject) => readStored(() => readEndUser(database, projectId, subject), projectId),
       clock,
-      listCalls: (projectId, filter) => readStored(() => reports.listCalls(projectId, filter)),
+      listCalls: (projectId, filter) => readStored(() => reports.listCalls(projectId, filter), projectId ?? undefined),
       audit,
       logger,
       people,

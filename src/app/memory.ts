@@ -117,7 +117,7 @@ interface EraserDeps {
    * Clears an erased subject from the caches and running calls of this process, without waiting for the notification.
    */
   readonly applyErasure: (erasure: Erasure) => LocalPurge;
-  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
+  readonly readStored: <Result>(query: () => Promise<Result>, projectId: string) => Promise<Result>;
 }
 
 export function createSubjectEraser({ memory, applyErasure, readStored }: EraserDeps): EraseSubject {
@@ -125,7 +125,7 @@ export function createSubjectEraser({ memory, applyErasure, readStored }: Eraser
     readStored(async () => {
       const erasure = await memory.erase(request);
       return createReceipt(erasure, applyErasure(erasure));
-    });
+    }, request.projectId);
 }
 
 interface MemoryApiDeps {

@@ -11,6 +11,7 @@
  * - An erasure acquires `usage` last (migration 0033), because no other holder of `usage` waits for a lock.
  * - A transaction that holds the conversations lock may still acquire counters, but without waiting (`tryApplyCalls`).
  */
+import { errorCode } from '../core/error-messages.ts';
 import type { Queries } from './database.ts';
 
 type LockMode = 'shared' | 'exclusive';
@@ -74,6 +75,11 @@ export async function lockGlobal(tx: Queries, lock: GlobalLock): Promise<void> {
 export async function tryLockGlobal(tx: Queries, lock: GlobalLock): Promise<boolean> {
   const [row] = await tx.query<{ acquired: boolean }>('select pg_try_advisory_xact_lock($1::bigint) as acquired', [globalKeys[lock]]);
   return row?.acquired === true;
+}
+
+/** Returns true if a statement failed because a lock wasn't available within the `lock_timeout`. */
+export function isLockTimeout(error: unknown): boolean {
+  return errorCode(error) === '55P03';
 }
 
 /**

@@ -4,14 +4,16 @@
  * If the database itself fails (e.g. it's unavailable or full, a table is missing, an index is damaged, or there's a
  * deadlock), this throws and the caller retries. If the data is the problem, we split the batch in half until we've
  * isolated the bad record. We store that record's tokens and cost without its text and move the original to the
- * quarantine, so that one bad record never blocks the others.
+ * quarantine, so that one bad record never blocks the others. If the lock of a project is the problem, the drain stores
+ * the batch project by project, and sets aside those that it can't store (`set-aside.ts`).
  */
 import type { SettledCall } from '../core/call.ts';
 import { errorCode } from '../core/error-messages.ts';
 import { countNewBytes } from '../core/repeated-parts.ts';
 import { isConnectionError } from '../db/connection-errors.ts';
 import type { Database, Queries } from '../db/database.ts';
-import { lockProject } from '../db/locks.ts';
+import { isLockTimeout, lockProject } from '../db/locks.ts';
+import { databaseOf } from '../db/query-slots.ts';
 import { toBatches } from '../db/row-batches.ts';
 import type { Logger } from '../observability/logger.ts';
 import { traceBatch } from '../observability/tracing.ts';
@@ -56,12 +58,31 @@ export interface BatchStoreOptions {
   readonly logger: Logger;
   readonly failpoint: HitFailpoint;
   /**
+   * Projects whose calls aren't stored together with others. If this isn't set, we wait for locks as long as it takes.
+   */
+  readonly setAside?: SetAsideProjects;
+  /**
    * Called after each commit. Each call is reported exactly once, even if its batch has to be stored again because of
    * another call.
    */
   readonly onStored?: ((calls: readonly SettledCall[]) => void) | undefined;
   /** Called if we can't store a call at all, not even its tokens and cost. */
   readonly onRejected?: ((call: SettledCall) => void) | undefined;
+}
+
+interface SetAsideProjects {
+  has(projectId: string): boolean;
+  /** Called if a lock of this project was held for too long. */
+  add(projectId: string): void;
+}
+
+/** Describes how we store batches: together with other projects, or for one project alone. */
+interface Lane {
+  readonly database: Pick<Database, 'transaction'>;
+  /** Settings for each transaction. */
+  readonly settings?: string | undefined;
+  /** Missing if the lane belongs to a single project. */
+  readonly setAside?: SetAsideProjects | undefined;
 }
 
 interface BatchEntry {
@@ -81,49 +102,69 @@ export interface BatchCounts {
 
 /** A batch is limited in bytes as well as in rows, because its texts are parsed and hashed on the event loop. */
 export const maxBatchBytes = 4 * 1_024 * 1_024;
+/** While a batch waits for a lock, all projects wait. Other batches usually release theirs much earlier. */
+const lockTimeoutMs = 500;
+/** If only one project has to wait, we can wait longer, but no longer than the statement timeout of 30 seconds. */
+const setAsideLockTimeoutMs = 5_000;
 
 export function createBatchStore(options: BatchStoreOptions) {
-  const { database, store, beforeStore, quarantine, logger, failpoint, onStored, onRejected } = options;
+  const { database, store, beforeStore, quarantine, logger, failpoint, setAside, onStored, onRejected } = options;
+  const shared: Lane = { database, setAside, settings: setAside && limitLockWait(lockTimeoutMs) };
   /**
-   * The ids of calls that have been stored or rejected. If the same calls are passed to `storeEntries` again after an
-   * error, we skip these. We forget them once all calls of that batch are done.
+   * The ids of calls that have been stored or rejected. If the same calls are passed to `storeEntries` again, either
+   * after an error or because their project was set aside, we skip these. We forget them once all calls of that batch
+   * are done.
    */
   const done = new Set<string>();
   let stored = 0;
   let quarantined = 0;
   let rejected = 0;
 
-  const commit = async (unsanitized: readonly SettledCall[]): Promise<void> => {
+  const commit = async (unsanitized: readonly SettledCall[], lane: Lane): Promise<void> => {
     // Calls from memory haven't been validated. If one of their values has the wrong type, `sanitizeCall` may throw.
     const calls = unsanitized.map(sanitizeCall);
     await beforeStore?.(calls);
     await traceBatch(
       calls.map(({ metadata }) => metadata.trace),
       () =>
-        database.transaction(async (tx) => {
+        lane.database.transaction(async (tx) => {
           await lockProject(tx, [...new Set(calls.map(({ metadata }) => metadata.projectId))], 'shared');
           await store(tx, calls);
           failpoint('before commit');
-        }),
+        }, lane.settings),
     );
     for (const { metadata } of calls) done.add(metadata.id);
     onStored?.(calls);
   };
 
-  const storeBatch = async (entries: readonly BatchEntry[]): Promise<void> => {
+  const storeBatch = async (all: readonly BatchEntry[], lane: Lane): Promise<void> => {
+    const entries = all.filter(({ call }) => !isSetAside(call, lane));
     const [first] = entries;
     if (!first) return;
     try {
       failpoint('before store');
-      await commit(entries.map(({ call }) => call));
+      await commit(
+        entries.map(({ call }) => call),
+        lane,
+      );
       failpoint('after store');
       stored += entries.length;
     } catch (error) {
+      if (lane.setAside && isLockTimeout(error)) return storeByProject(entries, lane, lane.setAside);
       if (!isDataError(error)) throw error;
-      if (entries.length === 1) return isolate(first, error);
+      if (entries.length === 1) return isolate(first, error, lane);
       const middle = Math.ceil(entries.length / 2);
-      await storeBatch(entries.slice(0, middle));
-      await storeBatch(entries.slice(middle));
+      await storeBatch(entries.slice(0, middle), lane);
+      await storeBatch(entries.slice(middle), lane);
+    }
+  };
+
+  /** Finds out which project is locked. */
+  const storeByProject = async (entries: readonly BatchEntry[], lane: Lane, aside: SetAsideProjects): Promise<void> => {
+    const byProject = Map.groupBy(entries, ({ call }) => call.metadata.projectId);
+    for (const [projectId, ofProject] of byProject) {
+      if (byProject.size === 1) aside.add(projectId);
+      else await storeBatch(ofProject, lane);
     }
   };
 
@@ -131,12 +172,12 @@ export function createBatchStore(options: BatchStoreOptions) {
    * Stores a rejected record without its prompt and response, and if that doesn't help, without any text at all. If the
    * database still rejects it, we give up on the record.
    */
-  const isolate = async (entry: BatchEntry, cause: unknown): Promise<void> => {
+  const isolate = async (entry: BatchEntry, cause: unknown, lane: Lane): Promise<void> => {
     const { call } = entry;
     if (entry.encode) await addToQuarantine(call.metadata.id, entry.encode(call));
     for (const smaller of [{ ...call, content: null }, stripText(call)]) {
       try {
-        await commit([smaller]);
+        await commit([smaller], lane);
         stored += 1;
         logger.error({ err: cause, ...callFields(call.metadata) }, 'database rejected the text of a call; call stored without text');
         return;
@@ -172,7 +213,7 @@ export function createBatchStore(options: BatchStoreOptions) {
     logger.error({ ...callFields(metadata), inQuarantine }, 'call stored without its text because the journal is damaged');
   };
 
-  const storeEntries = async (entries: readonly BatchEntry[]): Promise<void> => {
+  const storeEntries = async (entries: readonly BatchEntry[], lane = shared): Promise<void> => {
     // If a write was retried, the journal contains two copies of a record.
     const seen = new Set(done);
     const pending: BatchEntry[] = [];
@@ -181,8 +222,32 @@ export function createBatchStore(options: BatchStoreOptions) {
       if (!seen.has(id)) pending.push(entry);
       seen.add(id);
     }
-    for (const batch of toBatches(pending, textBytes, maxBatchBytes)) await storeBatch(batch);
-    done.clear();
+    for (const batch of toBatches(pending, textBytes, maxBatchBytes)) await storeBatch(batch, lane);
+    // The calls of a project that was set aside in between will be passed again.
+    for (const { call } of entries) if (!isSetAside(call, lane)) done.delete(call.metadata.id);
+  };
+
+  /** Returns the settled calls that `isOurs` selects, and quarantines records that we can't read. */
+  const readEntries = async (
+    frames: readonly Frame[],
+    isOurs: (call: SettledCall) => boolean,
+    observe: (record: JournalRecord) => void = () => undefined,
+  ): Promise<BatchEntry[]> => {
+    const entries: BatchEntry[] = [];
+    for (const frame of frames) {
+      const record = decodeRecord(frame);
+      if (record.kind === 'settled') {
+        if (!isOurs(record.call)) continue;
+        entries.push({ call: record.call, encode: () => frame.raw });
+        if (record.isIncomplete) await keepIncomplete(record.call, frame);
+      } else if (record.kind !== 'unreadable') observe(record);
+      else {
+        const inQuarantine = await addToQuarantine(record.callId, frame.raw);
+        rejected += 1;
+        logger.error({ call: record.callId, inQuarantine }, 'journal record not readable by this version');
+      }
+    }
+    return entries;
   };
 
   return {
@@ -190,22 +255,19 @@ export function createBatchStore(options: BatchStoreOptions) {
      * Stores the settled calls in `frames` and returns them. Other records are passed to `observe`. If this throws,
      * call it again with the same frames, and it continues with those calls that aren't stored yet.
      */
-    async storeFrames(frames: readonly Frame[], observe: (record: JournalRecord) => void = () => undefined): Promise<SettledCall[]> {
-      const entries: BatchEntry[] = [];
-      for (const frame of frames) {
-        const record = decodeRecord(frame);
-        if (record.kind === 'settled') {
-          entries.push({ call: record.call, encode: () => frame.raw });
-          if (record.isIncomplete) await keepIncomplete(record.call, frame);
-        } else if (record.kind !== 'unreadable') observe(record);
-        else {
-          const inQuarantine = await addToQuarantine(record.callId, frame.raw);
-          rejected += 1;
-          logger.error({ call: record.callId, inQuarantine }, 'journal record not readable by this version');
-        }
-      }
+    async storeFrames(frames: readonly Frame[], observe?: (record: JournalRecord) => void): Promise<SettledCall[]> {
+      const entries = await readEntries(frames, (call) => !isSetAside(call, shared), observe);
       await storeEntries(entries);
       return entries.map(({ call }) => call);
+    },
+    /** Stores the calls of a project that's set aside. If this throws, call it again as for `storeFrames`. */
+    async storeFramesOf(projectId: string, frames: readonly Frame[]): Promise<void> {
+      // We only need to decode records that mention the project.
+      const entries = await readEntries(
+        frames.filter(({ meta }) => meta.includes(projectId)),
+        ({ metadata }) => metadata.projectId === projectId,
+      );
+      await storeEntries(entries, { database: databaseOf(database, projectId), settings: limitLockWait(setAsideLockTimeoutMs) });
     },
     /**
      * Stores calls whose `settled` record is in the journal. Like `storeFrames`, this can be called again after an
@@ -216,6 +278,14 @@ export function createBatchStore(options: BatchStoreOptions) {
     storeAll: (calls: readonly SettledCall[]): Promise<void> => storeEntries(calls.map((call) => ({ call, encode: null }))),
     counts: (): BatchCounts => ({ stored, quarantined, rejected }),
   };
+}
+
+function isSetAside({ metadata }: SettledCall, { setAside }: Lane): boolean {
+  return setAside?.has(metadata.projectId) === true;
+}
+
+function limitLockWait(timeoutMs: number): string {
+  return `set local lock_timeout = ${timeoutMs}`;
 }
 
 function encodeSettled(call: SettledCall): Buffer {

@@ -5,7 +5,8 @@
  *
  * The latest calls are kept in memory (`recent-calls.ts`), and older ones are read back from the segment files. During
  * a database outage the journal grows on disk, and the drain retries with backoff. Afterwards it processes the backlog
- * in windows of limited size, so its memory usage doesn't grow. See docs/architecture/journal.md.
+ * in windows of limited size, so its memory usage doesn't grow. If a project is locked for a long time, its calls are
+ * stored separately (`set-aside.ts`). See docs/architecture/journal.md.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createBackgroundLoop, type NextRun } from '../core/background-loop.ts';
@@ -13,13 +14,18 @@ import type { SettledCall } from '../core/call.ts';
 import { type Clock, dayMs } from '../core/time.ts';
 import { withTimeout } from '../core/time-limit.ts';
 import { isConnectionError } from '../db/connection-errors.ts';
+import type { LogFields } from '../observability/log-fields.ts';
 import { type BatchCounts, createBatchStore, maxBatchBytes, type StoringOptions } from './batch-store.ts';
 import { nodeFileSystem } from './file-system.ts';
+import type { Frame } from './frame.ts';
 import type { Journal } from './journal.ts';
+import { isBefore, type Position } from './position.ts';
 import { createQuarantine } from './quarantine.ts';
 import { createRecentCalls } from './recent-calls.ts';
 import { readWindow } from './segment-reader.ts';
 import type { Segment } from './segment-writer.ts';
+import { createSetAside, type SegmentPart } from './set-aside.ts';
+import { createWaiters } from './waiters.ts';
 
 export interface Drain {
   start(): void;
@@ -29,6 +35,8 @@ export interface Drain {
    * Resolves when all current records are in the database, or after `timeoutMs`. By default, that's long enough for
    * readers to see their own calls, but keeps the wait short during an outage. If you pass a project, we only wait for
    * its calls, so that a project that reads all the time doesn't break up the calls of others into small batches.
+   * Without a project, we don't wait for those that are set aside. They can be locked for minutes, and the caller
+   * probably wants to read the calls of other projects.
    */
   waitUntilDrained(options?: { readonly projectId?: string; readonly timeoutMs?: number }): Promise<void>;
   /**
@@ -59,16 +67,6 @@ export interface DrainOptions extends StoringOptions {
   readonly onRejected?: (call: SettledCall) => void;
 }
 
-interface Position {
-  readonly segment: number;
-  readonly offset: number;
-}
-
-interface Waiter {
-  readonly target: Position;
-  readonly resolve: () => void;
-}
-
 const backoff = { initialMs: 250, maxMs: 5_000 };
 const defaultWaitMs = 10_000;
 const failureWaitMs = 1_000;
@@ -79,10 +77,30 @@ export function createDrain(options: DrainOptions): Drain {
   const { journal, dataDir, database, store, clock, logger, intervalMs = 100, prepare, failpoint = () => undefined } = options;
   const { beforeStore, onStored, onRejected, recentBytes = 64 * 1_024 * 1_024, files = nodeFileSystem } = options;
   const quarantine = createQuarantine(dataDir, options.isErased, files);
-  const batches = createBatchStore({ database, store, beforeStore, quarantine, logger, failpoint, onStored, onRejected });
-  /** Everything before this position in the journal has been stored. */
+  const setAside = createSetAside({
+    segments: journal.segments,
+    drained: () => position,
+    storeWindow: (projectId, part) => storeWindow(part, (frames) => batches.storeFramesOf(projectId, frames)),
+    onProgress() {
+      waiters.resolveReached();
+      if (!loop.isFailing) loop.wake(intervalMs);
+    },
+    onFirstFailure: (err, projectId) => reportFailure(err, { projectId }),
+    onRecovered: (projectId) => reportRecovery({ projectId }),
+  });
+  const batches = createBatchStore({
+    ...{ database, store, beforeStore, quarantine, logger, failpoint, onStored, onRejected },
+    setAside: {
+      has: setAside.has,
+      add(projectId) {
+        setAside.add(projectId, storedUntil ?? performance.now());
+        logger.info({ projectId }, 'project is locked; storing its calls separately');
+      },
+    },
+  });
+  /** Everything before this position in the journal has been stored, except for projects that are set aside. */
   let position: Position = { segment: 0, offset: 0 };
-  let waiters: readonly Waiter[] = [];
+  const waiters = createWaiters((projectId) => (projectId === undefined ? position : setAside.positionOf(projectId)));
   let preparedAt: number | null = null;
   let isStopped = false;
   let isStarted = false;
@@ -112,12 +130,12 @@ export function createDrain(options: DrainOptions): Drain {
       await drainSegment(segment, endOffset);
       // After `stop`, recovery takes care of the rest.
       if (isStopped) return 'idle';
-      resolveWaiters();
+      waiters.resolveReached();
     }
-    storedUntil = backlogBytes() > 0 ? startedAt : null;
-    for (const [projectId, end] of lastCalls) if (!isBefore(position, end)) lastCalls.delete(projectId);
+    storedUntil = bytesAfter(position) > 0 ? startedAt : null;
+    for (const [projectId, end] of lastCalls) if (!isBefore(setAside.positionOf(projectId), end)) lastCalls.delete(projectId);
     await deleteDrainedSegments();
-    return backlogBytes() > 0 ? Math.max(0, startedAt + intervalMs - performance.now()) : 'idle';
+    return bytesAfter(position) > 0 ? Math.max(0, startedAt + intervalMs - performance.now()) : 'idle';
   };
 
   /** Appending a record wakes this loop. */
@@ -125,15 +143,19 @@ export function createDrain(options: DrainOptions): Drain {
     run: drainOnce,
     intervalMs: null,
     backoff,
-    onFirstFailure: (err) =>
-      // Log outages as warnings, because they end without our help. Anything else, e.g. a damaged index, persists until
-      // somebody fixes it.
-      logger[isConnectionError(err) ? 'warn' : 'error'](
-        { err, backlogBytes: backlogBytes() },
-        'failed to copy the journal to the database; records are kept on disk',
-      ),
-    onRecovered: () => logger.info({}, 'copying the journal to the database again'),
+    onFirstFailure: (err) => reportFailure(err),
+    onRecovered: () => reportRecovery(),
   });
+
+  const reportFailure = (err: unknown, fields: LogFields = {}): void =>
+    // Log outages as warnings, because they end without our help. Anything else, e.g. a damaged index, persists until
+    // somebody fixes it.
+    logger[isConnectionError(err) ? 'warn' : 'error'](
+      { err, ...fields, backlogBytes: backlogBytes() },
+      'failed to copy the journal to the database; records are kept on disk',
+    );
+
+  const reportRecovery = (fields: LogFields = {}): void => logger.info(fields, 'copying the journal to the database again');
 
   const prepareDaily = async (): Promise<void> => {
     if (!prepare || (preparedAt !== null && clock.now() - preparedAt < dayMs)) return;
@@ -149,27 +171,30 @@ export function createDrain(options: DrainOptions): Drain {
 
   const drainSegment = async (segment: Segment, endOffset: number): Promise<void> => {
     while (position.offset < endOffset && !isStopped) {
+      setAside.takeBack();
       const { end, calls } = recent.next(segment.number, position.offset, endOffset);
-      if (calls === null) {
-        await drainFromDisk(segment, end);
-      } else {
-        await batches.storeSettled(calls);
-        position = { segment: segment.number, offset: end };
-      }
+      let offset = end;
+      if (calls === null) offset = await storeWindow({ segment, start: position.offset, end }, batches.storeFrames);
+      else await batches.storeSettled(calls);
+      position = { segment: segment.number, offset };
       recent.removeBefore(position.segment, position.offset);
+      setAside.wake();
     }
   };
 
-  const drainFromDisk = async (segment: Segment, endOffset: number): Promise<void> => {
+  /** Reads a window and stores it with `store`. Resolves to the offset at which to continue. */
+  const storeWindow = async (
+    { segment, start, end }: SegmentPart,
+    store: (frames: readonly Frame[]) => Promise<unknown>,
+  ): Promise<number> => {
     failpoint('before read');
-    const window = await readWindow(files, segment.file, position.offset, endOffset);
-    await batches.storeFrames(window.frames);
-    position = { segment: segment.number, offset: window.nextOffset };
-    if (window.end === 'more' || window.nextOffset === endOffset) return;
+    const { frames, nextOffset } = await readWindow(files, segment.file, start, end);
+    await store(frames);
+    if (frames.length > 0) return nextOffset;
     // These bytes were written successfully and now we can't read them, so the disk must be damaged.
     const inQuarantine = await quarantine.addSegment(journal.id, segment.number, segment.file);
-    logger.error({ segment: segment.number, offset: window.nextOffset, inQuarantine }, 'journal segment damaged');
-    position = { segment: segment.number, offset: endOffset };
+    logger.error({ segment: segment.number, offset: start, inQuarantine }, 'journal segment damaged');
+    return end;
   };
 
   /**
@@ -189,20 +214,20 @@ export function createDrain(options: DrainOptions): Drain {
     }
   };
 
-  const isDrained = ({ number, bytes }: Segment): boolean =>
-    number < position.segment || (number === position.segment && position.offset === bytes);
+  const isDrained = ({ number, bytes }: Segment): boolean => !isBefore(setAside.oldestPosition(), { segment: number, offset: bytes });
 
-  const resolveWaiters = (): void => {
-    const isReached = ({ target }: Waiter): boolean => !isBefore(position, target);
-    for (const waiter of waiters.filter(isReached)) waiter.resolve();
-    waiters = waiters.filter((waiter) => !isReached(waiter));
-  };
-
-  const backlogBytes = (): number =>
+  const bytesAfter = ({ segment, offset }: Position): number =>
     journal.segments().reduce((sum, { number, bytes }) => {
-      if (number < position.segment) return sum;
-      return sum + bytes - (number === position.segment ? position.offset : 0);
+      if (number < segment) return sum;
+      return sum + bytes - (number === segment ? offset : 0);
     }, 0);
+
+  const backlogBytes = (): number => bytesAfter(setAside.oldestPosition());
+
+  const lagMs = (): number => {
+    const times = [bytesAfter(position) > 0 ? storedUntil : null, setAside.storedUntil()].filter((time) => time !== null);
+    return times.length === 0 ? 0 : performance.now() - Math.min(...times);
+  };
 
   return {
     start() {
@@ -215,15 +240,12 @@ export function createDrain(options: DrainOptions): Drain {
     async waitUntilDrained({ projectId, timeoutMs = loop.isFailing ? failureWaitMs : defaultWaitMs } = {}) {
       const newest = journal.segments().at(-1);
       const end = newest && { segment: newest.number, offset: newest.bytes };
-      const target = (projectId === undefined ? end : lastCalls.get(projectId)) ?? position;
-      if (!isBefore(position, target) || isStopped) return;
-      const { promise: reached, resolve } = Promise.withResolvers<void>();
-      const waiter: Waiter = { target, resolve };
-      waiters = [...waiters, waiter];
+      const target = projectId === undefined ? end : lastCalls.get(projectId);
+      if (!target || waiters.isReached({ projectId, target }) || isStopped) return;
+      const reached = waiters.wait({ projectId, target }, timeoutMs);
       // The drain may be running and already past the newest segment, so make sure that it runs again.
       if (!loop.isFailing) loop.wake();
-      await withTimeout(reached, timeoutMs, () => undefined);
-      waiters = waiters.filter((other) => other !== waiter);
+      await reached;
     },
     async drainAndDelete(timeoutMs = 10_000) {
       const deadline = performance.now() + timeoutMs;
@@ -240,14 +262,12 @@ export function createDrain(options: DrainOptions): Drain {
       stopListening();
       await withTimeout(drainFinally(), timeoutMs, () => undefined);
       isStopped = true;
-      void loop.stop(); // Don't wait for this, because a run may hang in the database.
-      for (const waiter of waiters) waiter.resolve();
+      // Don't wait for these, because a run may hang in the database.
+      void loop.stop();
+      setAside.stop();
+      waiters.resolveAll();
     },
-    counts: () => ({
-      ...batches.counts(),
-      backlogBytes: backlogBytes(),
-      lagMs: storedUntil === null || backlogBytes() === 0 ? 0 : performance.now() - storedUntil,
-    }),
+    counts: () => ({ ...batches.counts(), backlogBytes: backlogBytes(), lagMs: lagMs() }),
   };
 
   /** Runs the loop once, and ignores errors because the loop logs them. */
@@ -259,9 +279,8 @@ export function createDrain(options: DrainOptions): Drain {
     await loop.idle();
     await journal.seal();
     await runReported();
+    if (!isBefore(setAside.oldestPosition(), position)) return;
+    await setAside.finish();
+    await runReported(); // Deletes the segments.
   }
-}
-
-function isBefore(one: Position, other: Position): boolean {
-  return one.segment < other.segment || (one.segment === other.segment && one.offset < other.offset);
 }

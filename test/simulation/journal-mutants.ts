@@ -13,6 +13,20 @@ export const journalMutants: readonly Mutant[] = [
     seeds: 1,
   },
   {
+    name: 'a segment is deleted before the calls of a locked project are stored',
+    file: 'src/journal/drain.ts',
+    passage: '!isBefore(setAside.oldestPosition(), {',
+    replacement: '!isBefore(position, {',
+    seeds: 4,
+  },
+  {
+    name: 'a project is no longer set aside although not all of its calls are stored',
+    file: 'src/journal/set-aside.ts',
+    passage: 'if (isBehind(reader)) continue;',
+    replacement: '',
+    seeds: 4,
+  },
+  {
     name: 'calls that could not be written are not parked',
     file: 'src/journal/journal.ts',
     passage: 'parked.add(call);',
@@ -66,7 +80,7 @@ export const journalMutants: readonly Mutant[] = [
     file: 'src/journal/large-records.ts',
     passage: 'if (sync) await file.sync();',
     replacement: '',
-    seeds: 320,
+    seeds: 232,
   },
   {
     name: 'records are added to a segment that is older than a large record',

@@ -1,7 +1,7 @@
 /**
  * A run of the journal with a seed. Several processes on one machine use the real journal, drain and recovery. The disk
- * fills up, fails and loses power. The store is slow, goes down, loses responses and rejects records. Processes die
- * while they're writing a record, are stopped, and recover each other's journals.
+ * fills up, fails and loses power. The store is slow, goes down, loses responses and rejects records. Projects are
+ * locked for seconds. Processes die while they're writing a record, are stopped, and recover each other's journals.
  *
  * At the end there are no more faults. Every confirmed call has to be stored by then, and nothing can be left on disk.
  */
@@ -26,6 +26,7 @@ import {
   settledCallsAreUnchanged,
 } from './invariants.ts';
 import { createMemoryDisk, type SimulatedDisk } from './memory-disk.ts';
+import { createProjectLocks } from './project-locks.ts';
 import { createRealDisk } from './real-disk.ts';
 import { createWorld, type Host, type World } from './world.ts';
 
@@ -41,7 +42,7 @@ interface JournalProcess extends Host {
   readonly reported: string[];
 }
 
-export type JournalRun = Readonly<Record<'stored' | 'deaths' | 'unknown' | 'rejected' | 'lost', number>>;
+export type JournalRun = Readonly<Record<'stored' | 'deaths' | 'unknown' | 'rejected' | 'lost' | 'lockTimeouts', number>>;
 type Trace = ((line: string) => void) | undefined;
 
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
@@ -52,9 +53,7 @@ export async function runJournal(seed: number, trace?: (line: string) => void): 
   const random = createRandom(seed);
   const world = createWorld(random);
   const disk = createMemoryDisk(world);
-  return world.rule(() =>
-    createRun({ random, world, disk, dataDir: '/data', failPower: disk.failPower, parkedBytes: parkedBytesOf(seed), trace }).run(),
-  );
+  return world.rule(() => createRun({ seed, random, world, disk, dataDir: '/data', failPower: disk.failPower, trace }).run());
 }
 
 /** Does the same on real files, but without power failures. */
@@ -64,9 +63,7 @@ export async function runJournalOnFiles(seed: number, trace?: (line: string) => 
   const world = createWorld(random, true);
   const disk = createRealDisk(dataDir);
   try {
-    return await world.rule(() =>
-      createRun({ random, world, disk, dataDir, onDeath: disk.releaseLocks, parkedBytes: parkedBytesOf(seed), trace }).run(),
-    );
+    return await world.rule(() => createRun({ seed, random, world, disk, dataDir, onDeath: disk.releaseLocks, trace }).run());
   } finally {
     disk.releaseLocks();
     await disk.closeFiles();
@@ -75,20 +72,21 @@ export async function runJournalOnFiles(seed: number, trace?: (line: string) => 
 }
 
 interface RunOptions {
+  readonly seed: number;
   readonly random: Random;
   readonly world: World;
   readonly disk: SimulatedDisk;
   readonly dataDir: string;
   readonly failPower?: () => void;
   readonly onDeath?: () => void;
-  readonly parkedBytes: number;
   readonly trace: Trace;
 }
 
-/** In every third run we only leave room for a few parked calls, so that some calls are lost. */
-const parkedBytesOf = (seed: number): number => (seed % 3 === 0 ? 3_000 : 1_000_000);
-
-function createRun({ random, world, disk, dataDir, failPower, onDeath, parkedBytes, trace }: RunOptions) {
+function createRun({ seed, random, world, disk, dataDir, failPower, onDeath, trace }: RunOptions) {
+  /** In every third run we only leave room for a few parked calls, so that some calls are lost. */
+  const parkedBytes = seed % 3 === 0 ? 3_000 : 1_000_000;
+  /** In every fourth run, projects are locked. */
+  const locks = createProjectLocks(world, seed % 4 === 0 ? createRandom(seed) : null);
   const clock = { now: () => noon + Math.floor(world.now()) };
   const processes: JournalProcess[] = [];
   const stored = new Map<string, SettledCall>();
@@ -133,10 +131,16 @@ function createRun({ random, world, disk, dataDir, failPower, onDeath, parkedByt
       if (isDown) throw connectionError();
       return [];
     },
-    async transaction(work) {
+    async transaction(work, settings) {
       if (isDown) throw connectionError();
       const batch: SettledCall[] = [];
-      const tx: Queries = { query: async () => [] };
+      const tx: Queries = {
+        // The only statement is the one that locks the projects of the batch.
+        async query(_text, [locked] = []) {
+          await locks.wait(locked as string[], settings);
+          return [];
+        },
+      };
       batches.set(tx, batch);
       const result = await work(tx);
       await world.request(host, () => commit(batch));
@@ -184,7 +188,7 @@ function createRun({ random, world, disk, dataDir, failPower, onDeath, parkedByt
     if (!journal || host.isStopping) return;
     calls += 1;
     const id = `01900000-0000-7000-8000-${String(calls).padStart(12, '0')}`;
-    const metadata = factsOf({ id, startedAt: clock.now() });
+    const metadata = factsOf({ id, startedAt: clock.now(), projectId: locks.projectOf(calls) });
     if (random.chance(poisonShare)) poison.set(id, random.pick(['content', 'text', 'everything']));
     const settle = async (): Promise<void> => {
       const content = poison.has(id) || random.chance(0.5) ? withText('x'.repeat(random.between(0, 3_000))) : null;
@@ -306,10 +310,11 @@ function createRun({ random, world, disk, dataDir, failPower, onDeath, parkedByt
       // A lost call has already given its quota back, so storing it as well would count it twice.
       if (host.reported.some((id) => lost.has(id))) throw new InvariantError('a lost call was reported as stored');
       if (!hasDiskFaults)
-        orderIsKept(
-          host.confirmed.filter((id) => host.reported.includes(id)),
-          ids,
-        );
+        for (const projectId of locks.projectIds)
+          orderIsKept(
+            host.confirmed.filter((id) => host.reported.includes(id) && stored.get(id)?.metadata.projectId === projectId),
+            ids,
+          );
     }
     const paths = await disk.paths();
     if (!hasDiskFaults && deaths === 0)
@@ -354,6 +359,7 @@ function createRun({ random, world, disk, dataDir, failPower, onDeath, parkedByt
     }
     for (let n = random.between(0, 8); n > 0; n -= 1) world.after(random.between(0, durationMs), null, fault);
     for (let n = random.between(0, 3); n > 0; n -= 1) world.after(random.between(60, durationMs), null, incident);
+    locks.schedule(durationMs);
     await runUntil(durationMs);
     world.setFaults({ loss: 0, delay: 0 });
     heal();
@@ -367,7 +373,8 @@ function createRun({ random, world, disk, dataDir, failPower, onDeath, parkedByt
     const refused = alive().length - processes.flatMap(({ confirmed }) => confirmed).filter((id) => Number(id.slice(-12)) > before).length;
     if (refused > 0) throw new InvariantError(`${refused} calls are refused although nothing fails`);
     await check();
-    return { stored: stored.size, deaths, unknown: processes.reduce((sum, { open }) => sum + open.size, 0), rejected, lost: lost.size };
+    const unknown = processes.reduce((sum, { open }) => sum + open.size, 0);
+    return { stored: stored.size, deaths, unknown, rejected, lost: lost.size, lockTimeouts: locks.timeouts };
   };
 
   return { run: () => run().finally(close) };

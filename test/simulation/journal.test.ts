@@ -14,13 +14,14 @@ const seeds = isExhaustive ? 20_000 : 120;
 /** The control of the simulated disk. */
 const seedsOnFiles = isExhaustive ? 500 : 5;
 
-test(`loses no confirmed call in ${seeds} runs with full disks and power failures`, async () => {
-  const { stored, deaths, unknown, rejected, lost } = await runSeeds(seeds, runJournal);
+test(`loses no confirmed call in ${seeds} runs with full disks, locked projects and power failures`, async () => {
+  const { stored, deaths, unknown, rejected, lost, lockTimeouts } = await runSeeds(seeds, runJournal);
   if (simulationSeed !== null) return;
   expect(Math.min(stored, unknown)).toBeGreaterThan(seeds);
   expect(deaths).toBeGreaterThan(seeds / 2);
   expect(rejected).toBeGreaterThan(seeds / 20);
   expect(lost).toBeGreaterThan(0);
+  expect(lockTimeouts).toBeGreaterThan(seeds / 8);
 }, 3_600_000);
 
 test(`loses no confirmed call on real files in ${seedsOnFiles} runs`, async () => {

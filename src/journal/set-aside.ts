@@ -1,0 +1,135 @@
+/**
+ * If a project is locked for a long time, e.g. by an erasure, we set it aside so that the calls of other projects don't
+ * have to wait. Such a project has a reader, which follows the drain through the journal and stores only the project's
+ * own calls. It reads them from the segment files, so waiting calls don't use any memory. If the process dies, recovery
+ * stores them like all others.
+ *
+ * A reader never overtakes the drain. When it has caught up, the drain takes the project back.
+ */
+import { type BackgroundLoop, createBackgroundLoop } from '../core/background-loop.ts';
+import { isLockTimeout } from '../db/locks.ts';
+import { createQuerySlots } from '../db/query-slots.ts';
+import { isBefore, type Position } from './position.ts';
+import type { Segment } from './segment-writer.ts';
+
+export interface SegmentPart {
+  readonly segment: Segment;
+  readonly start: number;
+  readonly end: number;
+}
+
+export interface SetAsideOptions {
+  readonly segments: () => readonly Segment[];
+  /** The position of the drain. */
+  readonly drained: () => Position;
+  /** Stores the project's calls in the first window of `part`. Resolves to the offset at which to continue. */
+  readonly storeWindow: (projectId: string, part: SegmentPart) => Promise<number>;
+  /** Called when a reader has stored a part of the journal. */
+  readonly onProgress: () => void;
+  /** Called for the first of several failures of the same project. We retry in any case. */
+  readonly onFirstFailure: (error: unknown, projectId: string) => void;
+  readonly onRecovered: (projectId: string) => void;
+}
+
+interface Reader {
+  /** All calls of the project before this position have been stored. */
+  position: Position;
+  /** We've stored all calls of the project that were written before this time (`performance.now()`). */
+  storedUntil: number;
+  readonly loop: BackgroundLoop;
+}
+
+const backoff = { initialMs: 250, maxMs: 5_000 };
+/** Each reader that waits for a lock occupies a connection, so only this many wait at the same time, and take turns. */
+const maxWaiting = 3;
+
+export function createSetAside(options: SetAsideOptions) {
+  const { segments, drained, storeWindow, onProgress, onFirstFailure, onRecovered } = options;
+  const readers = new Map<string, Reader>();
+  const turns = createQuerySlots(maxWaiting);
+
+  const storeUnlessLocked = async (projectId: string, part: SegmentPart): Promise<number> => {
+    try {
+      return await storeWindow(projectId, part);
+    } catch (error) {
+      if (isLockTimeout(error)) return part.start;
+      throw error;
+    }
+  };
+
+  /** Stores the project's calls up to the current position of the drain. */
+  const follow = async (projectId: string, reader: Reader, signal: AbortSignal): Promise<'idle'> => {
+    const startedAt = performance.now();
+    const target = drained();
+    for (const segment of [...segments()]) {
+      const { number } = segment;
+      if (number < reader.position.segment || number > target.segment) continue;
+      if (number > reader.position.segment) reader.position = { segment: number, offset: 0 };
+      const end = number === target.segment ? target.offset : segment.bytes;
+      while (reader.position.offset < end) {
+        const part = { segment, start: reader.position.offset, end };
+        const offset = await turns.run(() => storeUnlessLocked(projectId, part), signal);
+        reader.position = { segment: number, offset };
+        signal.throwIfAborted();
+        onProgress();
+      }
+    }
+    reader.storedUntil = startedAt;
+    return 'idle';
+  };
+
+  const isBehind = ({ position }: Reader): boolean => isBefore(position, drained());
+
+  return {
+    has: (projectId: string): boolean => readers.has(projectId),
+    /** Sets a project aside from the position of the drain on. */
+    add(projectId: string, storedUntil: number): void {
+      const loop = createBackgroundLoop({
+        run: (signal) => follow(projectId, reader, signal),
+        intervalMs: null,
+        backoff,
+        onFirstFailure: (error) => onFirstFailure(error, projectId),
+        onRecovered: () => onRecovered(projectId),
+      });
+      const reader: Reader = { position: drained(), storedUntil, loop };
+      readers.set(projectId, reader);
+    },
+    /** Tells the readers that the drain has moved on. */
+    wake(): void {
+      for (const { loop } of readers.values()) if (!loop.isFailing) loop.wake();
+    },
+    /**
+     * Removes the projects whose readers have caught up. Only call this before the drain looks at the next calls.
+     * Otherwise, it may have skipped calls that the reader hasn't seen yet.
+     */
+    takeBack(): void {
+      for (const [projectId, reader] of readers) {
+        if (isBehind(reader)) continue;
+        readers.delete(projectId);
+        void reader.loop.stop();
+      }
+    },
+    /** All calls of the project before this position have been stored. */
+    positionOf: (projectId: string): Position => readers.get(projectId)?.position ?? drained(),
+    /** All calls before this position have been stored. */
+    oldestPosition: (): Position =>
+      [...readers.values()].reduce((oldest, { position }) => (isBefore(position, oldest) ? position : oldest), drained()),
+    /** All calls that were written before this time have been stored. Null if no reader is behind the drain. */
+    storedUntil(): number | null {
+      const times = [...readers.values()].filter(isBehind).map(({ storedUntil }) => storedUntil);
+      return times.length === 0 ? null : Math.min(...times);
+    },
+    /** Resolves when each reader has caught up with the drain or has failed. */
+    async finish(): Promise<void> {
+      await Promise.allSettled(
+        [...readers.values()].map(async ({ loop }) => {
+          await loop.idle();
+          await loop.runNow();
+        }),
+      );
+    },
+    stop(): void {
+      for (const { loop } of readers.values()) void loop.stop(); // Don't wait for this, because a run may hang in the database.
+    },
+  };
+}

@@ -1,0 +1,326 @@
+/** Tests that a locked project doesn't delay the calls of other projects, and that its own calls are stored later. */
+import { truncate } from 'node:fs/promises';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createStoreBatch } from '../../src/app/store-batch.ts';
+import type { SettledCall } from '../../src/core/call.ts';
+import type { Database, Queries } from '../../src/db/database.ts';
+import { lockConversations, lockProject } from '../../src/db/locks.ts';
+import type { StoreCalls } from '../../src/journal/batch-store.ts';
+import { createRecovery } from '../../src/journal/recover.ts';
+import { createKnownPrompts } from '../../src/memory/conversations/known-prompts.ts';
+import { createCredentialMasker } from '../../src/memory/text/credential-masker.ts';
+import { createProject } from '../memory/calls.ts';
+import { createTestDatabase, describePostgres, openTestDatabase } from '../support/postgres.ts';
+import type { TestDatabase } from '../support/postgres-database.ts';
+import { connectionError, settledCall, until, withText } from './calls.ts';
+import { idsOf, withDrain } from './drain-helper.ts';
+
+const request = JSON.stringify({ model: 'standard', messages: [{ role: 'user', content: 'hello' }] });
+
+function callOf(projectId: string, text = request): SettledCall {
+  return settledCall({ metadata: { projectId }, content: withText(text) });
+}
+
+const ids = (calls: readonly SettledCall[]): string[] => idsOf([calls]);
+
+describePostgres('a locked project', () => {
+  let created: TestDatabase;
+  let database: Database;
+  let observer: Database;
+  const store = createStoreBatch(createCredentialMasker(), createKnownPrompts());
+  beforeAll(async () => {
+    created = await createTestDatabase();
+    database = openTestDatabase(created.url, 5);
+    observer = openTestDatabase(created.url, 10);
+  });
+  afterAll(async () => {
+    await database.close();
+    await observer.close();
+    await created.drop();
+  });
+
+  type Lock = (tx: Queries, projectId: string) => Promise<void>;
+  const locks: readonly [what: string, lock: Lock][] = [
+    ['the project', (tx, projectId) => lockProject(tx, projectId, 'exclusive')],
+    ['its conversations', lockConversations],
+  ];
+  const [[, exclusively]] = locks as [[string, Lock]];
+
+  /** Holds a lock of the project until the returned function is called. */
+  const holdLock = async (lock: Lock, projectId: string): Promise<() => Promise<void>> => {
+    const [locked, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const held = observer.transaction(async (tx) => {
+      await tx.query('set local idle_in_transaction_session_timeout = 0');
+      await lock(tx, projectId);
+      locked.resolve();
+      await released.promise;
+    });
+    await locked.promise;
+    return () => {
+      released.resolve();
+      return held;
+    };
+  };
+
+  /** Creates a locked project and one that isn't locked. */
+  const createProjects = async (lock = exclusively) => {
+    const [locked, other] = [await createProject(observer), await createProject(observer)];
+    return { locked, other, release: await holdLock(lock, locked) };
+  };
+
+  const findStored = async (calls: readonly SettledCall[]): Promise<string[]> => {
+    const rows = await observer.query<{ id: string }>('select id from calls where id = any ($1::uuid[])', [ids(calls)]);
+    const stored = rows.map(({ id }) => id);
+    return ids(calls).filter((id) => stored.includes(id));
+  };
+
+  test.each(locks)('does not delay the calls of other projects while a transaction locks %s', async (_what, lock) => {
+    const { locked, other, release } = await createProjects(lock);
+    const reported: SettledCall[] = [];
+    const reportedOf = (project: string): string[] => ids(reported.filter(({ metadata }) => metadata.projectId === project));
+    await withDrain(
+      async ({ journal, drain }) => {
+        const calls: Record<string, SettledCall[]> = { [locked]: [], [other]: [] };
+        const settle = (projectId: string): Promise<void> => {
+          const call = callOf(projectId);
+          calls[projectId]?.push(call);
+          return journal.settle(call);
+        };
+        for (let round = 0; round < 3; round += 1) {
+          await Promise.all([locked, other, locked, other].map(settle));
+          await drain.waitUntilDrained({ projectId: other, timeoutMs: 60_000 });
+          expect(await findStored(calls[other] ?? [])).toHaveLength(2 * (round + 1));
+          await journal.seal();
+        }
+        await settle(other);
+        await drain.waitUntilDrained({ timeoutMs: 60_000 });
+        expect(reportedOf(other)).toEqual(ids(calls[other] ?? []));
+        await drain.waitUntilDrained({ projectId: locked, timeoutMs: 20 });
+        expect(reportedOf(locked)).toEqual([]);
+        expect(await drain.drainAndDelete(50)).toBe(false);
+        expect(journal.segments().map(({ number }) => number)).toEqual([1, 2, 3, 4]);
+        expect(drain.counts()).toMatchObject({ stored: 7 });
+        expect(drain.counts().backlogBytes).toBeGreaterThan(0);
+        expect(drain.counts().lagMs).toBeGreaterThan(0);
+
+        await release();
+        await drain.waitUntilDrained({ projectId: locked, timeoutMs: 60_000 });
+        expect(await findStored(calls[locked] ?? [])).toEqual(ids(calls[locked] ?? []));
+        expect(await drain.drainAndDelete(60_000)).toBe(true);
+        expect(reportedOf(locked)).toEqual(ids(calls[locked] ?? []));
+        expect(reportedOf(other)).toEqual(ids(calls[other] ?? []));
+        expect(drain.counts()).toEqual({ stored: 13, quarantined: 0, rejected: 0, backlogBytes: 0, lagMs: 0 });
+      },
+      { database, store, onStored: (calls) => void reported.push(...calls) },
+    );
+  });
+
+  test('is stored by recovery if the process ends before the lock is released', async () => {
+    const { locked, other, release } = await createProjects();
+    const calls = [locked, other, locked, other].map((projectId) => callOf(projectId));
+    await withDrain(
+      async ({ dataDir, journal, drain, logger }) => {
+        await Promise.all(calls.map((call) => journal.settle(call)));
+        await drain.waitUntilDrained({ timeoutMs: 60_000 });
+        await drain.stop(20);
+        await journal.close();
+        const recovery = createRecovery({ dataDir, ownId: 'none', database, store, logger });
+        const recovered = recovery.recover();
+        await release();
+        expect(await recovered).toBe(1);
+        expect(await findStored(calls)).toEqual(ids(calls));
+        await recovery.stop();
+      },
+      { database, store },
+    );
+  });
+
+  test('has its rejected calls quarantined like those of other projects', async () => {
+    const { locked, other, release } = await createProjects();
+    const rejected: SettledCall[] = [];
+    await withDrain(
+      async ({ journal, drain }) => {
+        const bad = settledCall({ metadata: { projectId: locked, keyId: 'not a uuid' } });
+        const good = [locked, other, locked].map((projectId) => callOf(projectId));
+        await Promise.all([...good, bad, callOf(locked)].map((call) => journal.settle(call)));
+        await drain.waitUntilDrained({ timeoutMs: 60_000 });
+        expect(rejected).toEqual([]);
+        await release();
+        await drain.waitUntilDrained({ projectId: locked, timeoutMs: 60_000 });
+        expect(await findStored(good)).toEqual(ids(good));
+        expect(ids(rejected)).toEqual(ids([bad]));
+        expect(drain.counts()).toMatchObject({ stored: 4, quarantined: 1, rejected: 1 });
+      },
+      { database, store, onRejected: (call) => void rejected.push(call) },
+    );
+  });
+
+  test('leaves connections to others if many projects are locked', async () => {
+    const projects = await Promise.all(Array.from({ length: 5 }, () => createProjects()));
+    const calls = projects.flatMap(({ locked, other }) => [callOf(locked), callOf(other)]);
+    let [active, mostActive] = [0, 0];
+    const counting: Database = {
+      ...database,
+      async transaction(work, settings) {
+        active += 1;
+        mostActive = Math.max(active, mostActive);
+        return database.transaction(work, settings).finally(() => {
+          active -= 1;
+        });
+      },
+    };
+    await withDrain(
+      async ({ journal, drain }) => {
+        await Promise.all(calls.map((call) => journal.settle(call)));
+        await drain.waitUntilDrained({ timeoutMs: 60_000 });
+        await until(() => active === 3, 'the drain waits for locks');
+        expect(await findStored(calls)).toHaveLength(5);
+        await Promise.all(projects.map(({ release }) => release()));
+        expect(await drain.drainAndDelete(60_000)).toBe(true);
+        expect(await findStored(calls)).toEqual(ids(calls));
+        expect(mostActive).toBe(3);
+      },
+      { database: counting, store },
+    );
+  });
+});
+
+describe('a project that was set aside', () => {
+  const [locked, other] = ['01900000-0000-7000-8000-00000000000a', '01900000-0000-7000-8000-00000000000b'];
+
+  /** Stores into memory. While `isLocked` is true, batches with calls of the locked project fail. */
+  const createLockedStore = () => {
+    const state = {
+      isLocked: true,
+      batches: [] as (readonly SettledCall[])[],
+      store: (async (_tx, calls) => {
+        if (state.isLocked && calls.some(({ metadata }) => metadata.projectId === locked))
+          throw Object.assign(new Error('canceling statement due to lock timeout'), { code: '55P03' });
+        state.batches.push(calls);
+      }) satisfies StoreCalls,
+    };
+    return state;
+  };
+
+  test.each([
+    ['memory', 16_000_000],
+    ['disk', 0],
+  ])('is stored together with other projects again once it has caught up (%s)', async (_source, recentBytes) => {
+    const state = createLockedStore();
+    await withDrain(
+      async ({ journal, drain, logger }) => {
+        await Promise.all([locked, other].map((projectId) => journal.settle(callOf(projectId))));
+        await drain.waitUntilDrained();
+        state.isLocked = false;
+        await drain.waitUntilDrained({ projectId: locked });
+        await Promise.all([locked, other].map((projectId) => journal.settle(callOf(projectId))));
+        await drain.waitUntilDrained();
+        expect(state.batches.map((batch) => batch.map(({ metadata }) => metadata.projectId))).toEqual([[other], [locked], [locked, other]]);
+        expect(logger.lines).toEqual([
+          { level: 'info', message: 'project is locked; storing its calls separately', fields: { projectId: locked } },
+        ]);
+      },
+      { recentBytes, store: state.store },
+    );
+  });
+
+  test('reports each call once if some were stored before the project was locked', async () => {
+    const state = createLockedStore();
+    state.isLocked = false;
+    const reported: SettledCall[] = [];
+    await withDrain(
+      async ({ journal, drain }) => {
+        const calls = Array.from({ length: 1_200 }, () => settledCall({ metadata: { projectId: locked } }));
+        await Promise.all(calls.map((call) => journal.settle(call)));
+        await drain.waitUntilDrained();
+        expect(reported).toHaveLength(500);
+        state.isLocked = false;
+        await drain.waitUntilDrained({ projectId: locked });
+        expect(ids(reported)).toEqual(ids(calls));
+        expect(drain.counts()).toMatchObject({ stored: 1_200 });
+      },
+      {
+        store: state.store,
+        segmentBytes: 10_000_000,
+        onStored(calls) {
+          if (reported.length === 0) state.isLocked = true;
+          reported.push(...calls);
+        },
+      },
+    );
+  });
+
+  test('has all of its calls stored if it catches up while the drain is storing calls of another project', async () => {
+    const state = createLockedStore();
+    const gate = Promise.withResolvers<void>();
+    let isAtGate = false;
+    await withDrain(
+      async ({ journal, drain }) => {
+        const calls = [callOf(locked), callOf(other), callOf(locked)];
+        const [first, ...later] = calls;
+        if (first) await journal.settle(first);
+        await drain.waitUntilDrained();
+        await Promise.all(later.map((call) => journal.settle(call)));
+        drain.wake();
+        await until(() => isAtGate, 'the call of the other project is being stored');
+        state.isLocked = false;
+        await until(() => state.batches.length > 0, 'the locked project has caught up');
+        gate.resolve();
+        await drain.waitUntilDrained({ projectId: locked });
+        expect(ids(state.batches.flat())).toEqual(ids(calls));
+      },
+      {
+        async store(tx, calls) {
+          if (calls.some(({ metadata }) => metadata.projectId === other)) {
+            isAtGate = true;
+            await gate.promise;
+          }
+          await state.store(tx, calls);
+        },
+      },
+    );
+  });
+
+  test('is retried after a database outage', async () => {
+    const state = createLockedStore();
+    await withDrain(
+      async ({ journal, drain, database, logger }) => {
+        const calls = [locked, other, locked].map((projectId) => callOf(projectId));
+        await Promise.all(calls.map((call) => journal.settle(call)));
+        await drain.waitUntilDrained();
+        database.fail(connectionError());
+        await until(
+          () => logger.lines.some(({ level, fields }) => level === 'warn' && fields.projectId === locked),
+          'the outage is logged',
+        );
+        state.isLocked = false;
+        database.fail(null);
+        await drain.waitUntilDrained({ projectId: locked });
+        expect(idsOf(state.batches).toSorted()).toEqual(ids(calls).toSorted());
+        await until(() => logger.lines.at(-1)?.message === 'copying the journal to the database again', 'the recovery is logged');
+      },
+      { store: state.store },
+    );
+  });
+
+  test('continues after a damaged segment', async () => {
+    const state = createLockedStore();
+    await withDrain(
+      async ({ journal, drain, logger }) => {
+        const [before, damaged, after] = [callOf(locked), callOf(locked), callOf(locked)];
+        await journal.settle(before);
+        const good = journal.segments()[0]?.bytes ?? 0;
+        await journal.settle(damaged);
+        await journal.seal();
+        await journal.settle(after);
+        await drain.waitUntilDrained();
+        await truncate(journal.segments()[0]?.file ?? '', good + 10);
+        state.isLocked = false;
+        await drain.waitUntilDrained({ projectId: locked });
+        expect(idsOf(state.batches)).toEqual(ids([before, after]));
+        expect(logger.lines.filter(({ message }) => message === 'journal segment damaged')).toHaveLength(1);
+      },
+      { store: state.store },
+    );
+  });
+});
