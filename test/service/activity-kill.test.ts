@@ -56,7 +56,7 @@ const crashes: readonly Crash[] = [
  * Crashes that share one kill. There must be fewer of them than a worker has activities and database connections, and
  * at most one in the cleanup. Since every worker costs seconds of CPU time, there are as few kills as possible.
  */
-const kills: readonly (readonly Crash[])[] = [0, 1, 2, 3].map((kill) => crashes.filter((_crash, index) => index % 4 === kill));
+const kills: readonly (readonly Crash[])[] = [0, 1, 2].map((kill) => crashes.filter((_crash, index) => index % 3 === kill));
 
 /**
  * Creates the data that the work needs: something to erase or clean up, with a run in Temporal, and earlier vectors.

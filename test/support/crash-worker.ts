@@ -36,7 +36,7 @@ const logger = createLogger({ level: 'info' });
 /** Writes log lines for the test. */
 const report: (fields: Readonly<Record<string, unknown>>, message: string) => void = logger.info;
 const config = loadConfig(readConfigSource(env, 'worker'));
-const database = openServerDatabase({ connectionString: config.server.databaseUrl ?? '' });
+const database = openServerDatabase({ connectionString: config.server.databaseUrl ?? '', maxConnections: 20 });
 const running = new AsyncLocalStorage<Run>();
 
 async function pass(point: string): Promise<void> {
