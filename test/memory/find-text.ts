@@ -1,5 +1,6 @@
 /** Searches every column of every row in the database. */
 import type { Database } from '../../src/db/database.ts';
+import { unpackExtras } from '../../src/memory/conversations/packed-extras.ts';
 import { unpackText } from '../../src/memory/conversations/packed-text.ts';
 
 /** Returns the tables that contain `text` in any form, i.e. unchanged, case-folded, stemmed or as bytes. */
@@ -38,11 +39,15 @@ export async function dumpDatabase(database: Database): Promise<string> {
   return [...rows.map(({ text }) => text), ...(await readPromptTexts(database))].join('\n');
 }
 
-/** Returns the text in `prompt_texts` of one project or of all projects. It's compressed in the database. */
+/** Returns the compressed texts of prompts of one project or of all projects. */
 export async function readPromptTexts(database: Database, projectId: string | null = null): Promise<string[]> {
   const rows = await database.query<{ content: Uint8Array; isCompressed: boolean }>(
     `select content, is_compressed as "isCompressed" from prompt_texts where $1::uuid is null or project_id = $1::uuid`,
     [projectId],
   );
-  return rows.map(unpackText);
+  const packed = await database.query<{ packed: Uint8Array }>(
+    `select packed from parts where packed is not null and ($1::uuid is null or project_id = $1::uuid)`,
+    [projectId],
+  );
+  return [...rows.map(unpackText), ...packed.flatMap((part) => unpackExtras(part.packed).map(({ text }) => text))];
 }

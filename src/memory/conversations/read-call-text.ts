@@ -10,6 +10,7 @@ import type { NormalMessage } from '../../dialects/prompt/prompt.ts';
 import type { PartContent } from '../records/conversation-messages.ts';
 import type { ItemKind } from '../records/item-record.ts';
 import type { Sha256 } from './chain.ts';
+import { unpackExtras } from './packed-extras.ts';
 import { unpackText } from './packed-text.ts';
 
 export interface CallMemory {
@@ -138,10 +139,10 @@ export async function readCallText(
 
 /** Selects the last $3 + 1 parts of the chain whose last part has the hash $2. */
 const chainSql = `with recursive chain as (
-       select parent_hash, role, content, text_hash, 1 as depth
+       select parent_hash, role, content, text_hash, packed, 1 as depth
          from parts where project_id = $1::uuid and hash = decode($2::text, 'hex')
        union all
-       select part.parent_hash, part.role, part.content, part.text_hash, chain.depth + 1
+       select part.parent_hash, part.role, part.content, part.text_hash, part.packed, chain.depth + 1
          from chain
          join parts part on part.project_id = $1::uuid and part.hash = chain.parent_hash
         where chain.depth <= $3::integer
@@ -157,21 +158,26 @@ async function readExtras(
   end: Sha256,
   { maxMessages, maxText }: { readonly maxMessages: number; readonly maxText: number },
 ): Promise<CallExtra[]> {
-  type Row = Omit<CallExtra, 'text' | 'isCut'> & { content: Buffer | null; isCompressed: boolean };
+  type Row = Omit<CallExtra, 'text' | 'isCut'> & { content: Buffer | null; isCompressed: boolean; packed: Buffer | null };
   const rows = await queries.query<Row>(
     `${chainSql}
      select role as kind, chain.content ->> 'type' as type, (chain.content ->> 'bytes')::float8 as bytes,
             (chain.content ->> 'position')::integer as position, stored.content,
-            stored.is_compressed as "isCompressed"
+            stored.is_compressed as "isCompressed", chain.packed
        from chain
        left join prompt_texts stored on stored.project_id = $1::uuid and stored.hash = chain.text_hash
       order by depth desc`,
     [projectId, end, maxMessages],
   );
-  return rows.map(({ content, isCompressed, ...extra }) => {
-    const text = content === null ? null : unpackText({ content, isCompressed });
-    return { ...extra, text: text === null ? null : cut(text, maxText), isCut: text !== null && text.length > maxText };
+  const extras = rows.flatMap(({ content, isCompressed, packed, ...extra }) => {
+    if (packed) return unpackExtras(packed).map((unpacked) => ({ ...unpacked, bytes: null }));
+    return [{ ...extra, text: content === null ? null : unpackText({ content, isCompressed }) }];
   });
+  return extras.map(({ text, ...extra }) => ({
+    ...extra,
+    text: text === null ? null : cut(text, maxText),
+    isCut: text !== null && text.length > maxText,
+  }));
 }
 
 function cut(text: string, maxLength: number): string {
