@@ -1,6 +1,6 @@
 /** Collects the parts of chains that have to be stored, and packs extras whose texts are new (see `packed-extras.ts`). */
 import type { ChainPart, ExtraPart, Sha256 } from './chain.ts';
-import { type PackableExtra, packExtras } from './packed-extras.ts';
+import { type PackableExtra, type PackedExtras, packExtras } from './packed-extras.ts';
 import { takeNewText } from './store-extra-texts.ts';
 
 export type Part = ChainPart | ExtraPart;
@@ -24,10 +24,13 @@ export interface Chain {
 export interface NewPart {
   readonly projectId: string;
   readonly createdAt: number;
+  /** The last one, if several extras are packed. */
   readonly part: Part;
-  /** If several extras are packed into `part`, which is the last of them, this is what `packExtras` returned. */
-  readonly packed?: string;
+  readonly parentHash: Sha256 | null;
+  readonly packed?: PackedExtras;
 }
+
+type Added = Omit<NewPart, 'projectId' | 'createdAt'>;
 
 /**
  * We don't add more extras to a packed part once their texts have this many characters. A part of this size is about a
@@ -50,7 +53,7 @@ export class NewParts {
       hashes = new Set();
       this.#hashes.set(projectId, hashes);
     }
-    const added: Pick<NewPart, 'part' | 'packed'>[] = [];
+    const added: Added[] = [];
     if (chain.isPacked) {
       let start = parts.length;
       while (start > from && !hashes.has(parts[start - 1]?.hash ?? '')) start -= 1;
@@ -58,12 +61,12 @@ export class NewParts {
     } else {
       for (let at = from; at < parts.length; at += 1) {
         const part = parts[at];
-        if (part && !hashes.has(part.hash) && !(stored.size > 0 && stored.has(keyOf(chain, at)))) added.push({ part });
+        if (part && !hashes.has(part.hash) && !(stored.size > 0 && stored.has(keyOf(chain, at)))) added.push(asIs(part));
       }
     }
-    for (const { part, packed } of added) {
-      hashes.add(part.hash);
-      this.#parts.push({ projectId, createdAt, part, ...(packed && { packed }) });
+    for (const each of added) {
+      hashes.add(each.part.hash);
+      this.#parts.push({ projectId, createdAt, ...each });
     }
   }
 
@@ -73,26 +76,26 @@ export class NewParts {
 }
 
 /** Returns the parts of a chain from index `start` on. Packs parts that follow each other if their texts are new. */
-function packNewTexts(projectId: string, parts: readonly ExtraPart[], start: number): Pick<NewPart, 'part' | 'packed'>[] {
-  const added: Pick<NewPart, 'part' | 'packed'>[] = [];
+function packNewTexts(projectId: string, parts: readonly ExtraPart[], start: number): Added[] {
+  const added: Added[] = [];
   let run: PackableExtra[] = [];
   let length = 0;
   const addRun = (end: number) => {
     const [first, last] = [parts[end - run.length], parts[end - 1]];
-    if (run.length > 0 && first && last) added.push({ part: { ...last, parentHash: first.parentHash }, packed: packExtras(run) });
+    if (run.length > 0 && first && last) added.push({ part: last, parentHash: first.parentHash, packed: packExtras(run) });
     run = [];
     length = 0;
   };
-  // If a chain doesn't continue a stored one and begins with a text that we've seen before, the client has probably
+  // If a chain doesn't continue a stored one and its first text is one that we've seen before, the client has probably
   // changed or dropped a part of its history. It's going to send the other texts again, too, so share all of them.
-  let sharesTexts = false;
+  let sharesTexts = start > 0 ? false : null;
   for (const [index, part] of parts.entries()) {
     if (index < start) continue;
-    const text = sharesTexts ? null : takeNewText(projectId, part);
+    const text: string | null = sharesTexts ? null : takeNewText(projectId, part);
+    if (part.textHash !== null) sharesTexts ??= text === null;
     if (text === null) {
-      sharesTexts ||= index === 0;
       addRun(index);
-      added.push({ part });
+      added.push(asIs(part));
       continue;
     }
     run.push({ role: part.role, details: part.details, position: part.position, text });
@@ -101,6 +104,10 @@ function packNewTexts(projectId: string, parts: readonly ExtraPart[], start: num
   }
   addRun(parts.length);
   return added;
+}
+
+function asIs(part: Part): Added {
+  return { part, parentHash: part.parentHash };
 }
 
 export function isExtra(part: Part): part is ExtraPart {

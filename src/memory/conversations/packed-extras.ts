@@ -20,10 +20,16 @@ export interface UnpackedExtra {
 
 type Entry = readonly [kind: string, type: string, position: number, length: number];
 
-/** Returns the packed extras as hexadecimal digits. */
-export function packExtras(extras: readonly PackableExtra[]): string {
+export interface PackedExtras {
+  /** Hexadecimal digits. */
+  readonly content: string;
+  readonly count: number;
+}
+
+export function packExtras(extras: readonly PackableExtra[]): PackedExtras {
   const entries = extras.map(({ role, details, position, text }): Entry => [role, details.type, position, text.length]);
-  return packText(`${JSON.stringify(entries)}\n${extras.map(({ text }) => text).join('')}`).content;
+  const { content } = packText(`${JSON.stringify(entries)}\n${extras.map(({ text }) => text).join('')}`);
+  return { content, count: extras.length };
 }
 
 export function unpackExtras(content: Uint8Array): UnpackedExtra[] {

@@ -137,20 +137,25 @@ export async function readCallText(
   return { messages, answered: text.answered, hasOlder, extras, hasMoreExtras, parameters };
 }
 
-/** Selects the last $3 + 1 parts of the chain whose last part has the hash $2. */
+const countSql = (table: string): string => `case when ${table}.packed is null then 1 else (${table}.content ->> 'count')::integer end`;
+
+/**
+ * Selects the last $3 + 1 messages or extras of the chain whose last part has the hash $2. If the oldest of them are
+ * packed with others, it also selects those. `depth` counts the messages or extras.
+ */
 const chainSql = `with recursive chain as (
-       select parent_hash, role, content, text_hash, packed, 1 as depth
+       select parent_hash, role, content, text_hash, packed, ${countSql('parts')} as depth
          from parts where project_id = $1::uuid and hash = decode($2::text, 'hex')
        union all
-       select part.parent_hash, part.role, part.content, part.text_hash, part.packed, chain.depth + 1
+       select part.parent_hash, part.role, part.content, part.text_hash, part.packed, chain.depth + ${countSql('part')}
          from chain
          join parts part on part.project_id = $1::uuid and part.hash = chain.parent_hash
         where chain.depth <= $3::integer
      )`;
 
 /**
- * Reads the newest extras of a chain, in the order in which they appear in the prompt. Returns up to `maxMessages` + 1,
- * so that the caller can tell whether there are more.
+ * Reads the newest extras of a chain, in the order in which they appear in the prompt. If there are more than
+ * `maxMessages`, it returns at least one more than that.
  */
 async function readExtras(
   queries: Queries,

@@ -34,7 +34,8 @@ const hints = createLruCache<true>(50_000);
  */
 export function takeNewText(projectId: string, part: ExtraPart): string | null {
   const key = keyOf(projectId, part);
-  if (key === null || hints.has(key)) return null;
+  // Use `get` rather than `has`, so that we don't forget texts that are still in use.
+  if (key === null || hints.get(key)) return null;
   const { text } = part;
   if (hashText(text) !== part.textHash) return null;
   hints.set(key, true);

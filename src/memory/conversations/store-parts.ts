@@ -3,8 +3,8 @@
  *
  * If a part is stored, all parts before it are stored as well, including their texts. That's because we insert a whole
  * chain in one transaction, and `released-parts.ts` deletes chains from their ends. Both hold the project's
- * conversations lock. So even in a history of hundreds of messages, a few lookups are enough to find out which parts
- * are new.
+ * conversations lock. So even in a history of hundreds of messages, a few lookups are enough to find out which messages
+ * are new. Extras may be packed (`new-parts.ts`), so we look up each of them.
  */
 import { createLruCache } from '../../core/lru-cache.ts';
 import type { Queries } from '../../db/database.ts';
@@ -141,12 +141,12 @@ function findUnchecked(parts: readonly ChainPart[], promptLength: number): numbe
 }
 
 /**
- * Selects the positions to look up first. They start right before the parts that we insert without a lookup, and go
- * back in steps that double each time.
+ * Selects the positions to look up first, which is all of them for extras. For messages, they start right before the
+ * parts that we insert without a lookup, and go back in steps that double each time.
  */
 function toProbes({ isPacked, uncheckedFrom }: Chain): number[] {
-  const probes: number[] = [];
   if (isPacked) return range(0, uncheckedFrom);
+  const probes: number[] = [];
   for (let step = 1, at = uncheckedFrom - 1; at >= 0; at -= step, step *= 2) probes.push(at);
   return probes;
 }
@@ -169,18 +169,18 @@ async function findParts(tx: Queries, chains: readonly Chain[], positions: reado
 const partColumns: readonly Column<NewPart>[] = [
   ['hash', 'bytea', ({ part }) => part.hash],
   ['project_id', 'uuid', ({ projectId }) => projectId],
-  ['parent_hash', 'bytea', ({ part }) => part.parentHash],
+  ['parent_hash', 'bytea', ({ parentHash }) => parentHash],
   ['role', 'text', ({ part, packed }) => (packed ? 'extras' : part.role)],
   ['text', 'text', ({ part }) => (isExtra(part) ? '' : part.message.text)],
-  ['details', 'jsonb', ({ part, packed }) => (packed ? '{}' : detailsOf(part))],
+  ['details', 'jsonb', ({ part, packed }) => (packed ? JSON.stringify({ count: packed.count }) : detailsOf(part))],
   ['text_hash', 'bytea', ({ part, packed }) => (isExtra(part) && !packed ? part.textHash : null)],
-  ['packed', 'bytea', ({ packed }) => packed ?? null],
+  ['packed', 'bytea', ({ packed }) => packed?.content ?? null],
   ['created_at', 'float8', ({ createdAt }) => createdAt],
 ];
 
 async function insertParts(tx: Queries, parts: readonly NewPart[]): Promise<void> {
   await storeExtraTexts(tx, parts.filter(hasExtra));
-  await querySelected(tx, parts, partColumns, insertSql, ({ part, packed }) => packed?.length ?? (isExtra(part) ? 0 : part.length));
+  await querySelected(tx, parts, partColumns, insertSql, ({ part, packed }) => packed?.content.length ?? (isExtra(part) ? 0 : part.length));
 }
 
 const insertSql = (rows: string): string =>

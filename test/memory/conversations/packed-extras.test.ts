@@ -13,6 +13,6 @@ test('returns random extras unchanged', () => {
       return { role: random(2) === 0 ? 'tool_result' : 'thinking', details: { type: textOf(random(9)) }, position, text };
     });
     const expected = extras.map(({ role, details, position, text }) => ({ kind: role, type: details.type, position, text }));
-    expect(unpackExtras(Buffer.from(packExtras(extras), 'hex'))).toEqual(expected);
+    expect(unpackExtras(Buffer.from(packExtras(extras).content, 'hex'))).toEqual(expected);
   }
 });
