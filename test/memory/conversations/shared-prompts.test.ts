@@ -247,6 +247,30 @@ describeDatabases('prompts that have texts in common', (database) => {
     expect(await findDamage(database())).toEqual([]);
   });
 
+  test('packs the tool results of a session that begins with an image', async () => {
+    const projectId = await createProject(database());
+    const [, , call] = session(projectId, 'picture', 3);
+    const { messages, ...body } = JSON.parse(String(call?.content?.request));
+    const image = { role: 'user', content: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } }] };
+    await record(database(), [settledCall({ projectId, body: { ...body, messages: [messages[0], image, ...messages.slice(1)] } })]);
+    const rows = await database().query<{ role: string }>('select role from parts where project_id = $1::uuid order by role', [projectId]);
+    expect(rows.map(({ role }) => role).filter((role) => !['user', 'assistant'].includes(role))).toEqual(['binary', 'extras', 'extras']);
+  });
+
+  test('reads the newest extras of a prompt and says that there are more', async () => {
+    const projectId = await createProject(database());
+    const call = session(projectId, 'newest', 9)[8];
+    await record(database(), [call as SettledCall]);
+    for (const maxMessages of [7, 8, 13]) {
+      const read = await readCallText(database(), projectId, call?.metadata.id ?? '', { ...all, maxMessages });
+      const kinds = read?.extras.map(({ kind }) => kind);
+      const expected = [...Array(Math.min(maxMessages, 13)).fill('context'), ...Array(Math.min(maxMessages, 8)).fill('tool_result')];
+      expect(kinds?.map((kind) => (kind === 'tool_result' ? kind : 'context'))).toEqual(expected);
+      expect(read?.extras.at(-1)?.text).toContain('newest result 7');
+      expect(read?.hasMoreExtras).toBe(maxMessages < 13);
+    }
+  });
+
   test('finds stored parts after the ones that it last stored are gone', async () => {
     const projectId = await createProject(database());
     const calls = session(projectId, 'gone', 9);
