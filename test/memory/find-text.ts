@@ -1,5 +1,6 @@
 /** Searches every column of every row in the database. */
 import type { Database } from '../../src/db/database.ts';
+import { unpackExtras } from '../../src/memory/conversations/packed-extras.ts';
 import { unpackText } from '../../src/memory/conversations/packed-text.ts';
 
 /** Returns the tables that contain `text` in any form, i.e. unchanged, case-folded, stemmed or as bytes. */
@@ -13,8 +14,9 @@ export async function findTablesHolding(database: Database, text: string): Promi
     );
     if (match) tables.push(table);
   }
-  const packed = await readPromptTexts(database);
-  if (packed.some((packedText) => packedText.toLowerCase().includes(text.toLowerCase()))) tables.push('prompt_texts');
+  const isIn = (texts: readonly string[]): boolean => texts.some((each) => each.toLowerCase().includes(text.toLowerCase()));
+  if (isIn(await readPromptTexts(database))) tables.push('prompt_texts');
+  if (isIn(await readPackedTexts(database))) tables.push('parts');
   return [...new Set(tables)].sort();
 }
 
@@ -35,14 +37,26 @@ export async function listTables(database: Database): Promise<string[]> {
 export async function dumpDatabase(database: Database): Promise<string> {
   const tables = (await listTables(database)).map((table) => `select whole::text as text from ${table} as whole`);
   const rows = await database.query<{ text: string }>(tables.join(' union all '));
-  return [...rows.map(({ text }) => text), ...(await readPromptTexts(database))].join('\n');
+  return [...rows.map(({ text }) => text), ...(await readPromptTexts(database)), ...(await readPackedTexts(database))].join('\n');
 }
 
-/** Returns the text in `prompt_texts` of one project or of all projects. It's compressed in the database. */
-export async function readPromptTexts(database: Database, projectId: string | null = null): Promise<string[]> {
+/** Returns the texts of prompts of one project or of all projects. */
+export async function readTextsOfPrompts(database: Database, projectId: string | null = null): Promise<string[]> {
+  return [...(await readPromptTexts(database, projectId)), ...(await readPackedTexts(database, projectId))];
+}
+
+async function readPromptTexts(database: Database, projectId: string | null = null): Promise<string[]> {
   const rows = await database.query<{ content: Uint8Array; isCompressed: boolean }>(
     `select content, is_compressed as "isCompressed" from prompt_texts where $1::uuid is null or project_id = $1::uuid`,
     [projectId],
   );
   return rows.map(unpackText);
+}
+
+async function readPackedTexts(database: Database, projectId: string | null = null): Promise<string[]> {
+  const packed = await database.query<{ packed: Uint8Array }>(
+    `select packed from parts where packed is not null and ($1::uuid is null or project_id = $1::uuid)`,
+    [projectId],
+  );
+  return packed.flatMap((part) => unpackExtras(part.packed).map(({ text }) => text));
 }

@@ -3,7 +3,7 @@
  */
 import { describe, expect, test } from '@jest/globals';
 import type { Database } from '../../src/db/database.ts';
-import { readPromptTexts } from '../memory/find-text.ts';
+import { readTextsOfPrompts } from '../memory/find-text.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, eventually, jsonOf, shareGateway, withGateway } from '../support/gateway.ts';
 import { createSlowClock } from '../support/slow-clock.ts';
@@ -60,7 +60,7 @@ async function textsOf(gateway: TestGateway): Promise<{ stored: string; recalled
     values,
   );
   const stored = await gateway.database.query('select content::text from parts where project_id = $1::uuid', values);
-  const others = await readPromptTexts(gateway.database, project[0]?.id);
+  const others = await readTextsOfPrompts(gateway.database, project[0]?.id);
   return { stored: JSON.stringify([stored, others]), recalled: texts.map(({ items }) => items), tokens: texts.map(({ tokens }) => tokens) };
 }
 

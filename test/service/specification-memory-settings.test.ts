@@ -1,7 +1,7 @@
 /** Tests memory settings and which calls are recorded (see docs/api/reference.md#memory-rules). */
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
-import { readPromptTexts } from '../memory/find-text.ts';
+import { readTextsOfPrompts } from '../memory/find-text.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { eventually, jsonOf, shareGateway } from '../support/gateway.ts';
 import { startTogether } from '../support/start-together.ts';
@@ -279,7 +279,7 @@ describe('memory settings and calls', () => {
            select passage.text from memory_passages passage join projects on projects.id = passage.project_id and slug = $1::text`,
           [gateway.project],
         );
-        const kept = [...rows.map((row) => row.kept), ...(await readPromptTexts(gateway.database))].join('\n');
+        const kept = [...rows.map((row) => row.kept), ...(await readTextsOfPrompts(gateway.database))].join('\n');
         expect(kept).toContain(text);
         for (const known of ['image/png', '3000', createHash('sha256').update(bytes).digest('hex')]) expect(kept).toContain(known);
         for (let at = 0; at < data.length; at += 400) expect(kept).not.toContain(data.slice(at, at + 40));

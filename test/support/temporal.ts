@@ -110,21 +110,28 @@ export async function putSchedules(schedules: { put(): Promise<boolean> }): Prom
   await until('the schedules are written', () => schedules.put().catch(() => false));
 }
 
-/** Describes a schedule. A busy server may fail to pass the query to its own worker, so we try again. */
-export async function describeSchedule(handle: ScheduleHandle): Promise<ScheduleDescription> {
-  let description: ScheduleDescription | undefined;
-  await until('the schedule is described', async () => {
-    description = await handle.describe().catch((error: unknown) => {
-      if (error instanceof ServiceError) return undefined;
-      throw error;
-    });
-    return description !== undefined;
-  });
-  return description as ScheduleDescription;
+export function describeSchedule(handle: ScheduleHandle): Promise<ScheduleDescription> {
+  return untilAnswered('the schedule is described', () => handle.describe());
 }
 
 /** Returns the current details of a run, as shown in Temporal's UI. */
 export async function detailsOf(handle: Pick<WorkflowHandle, 'query'>): Promise<string> {
-  const { currentDetails } = await handle.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
+  const query = () => handle.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
+  const { currentDetails } = await untilAnswered('the run answers a query', query);
   return currentDetails ?? '';
+}
+
+/** A busy server may fail to pass a query to a worker in time, so we try again. */
+async function untilAnswered<Answer>(sentence: string, ask: () => Promise<Answer>): Promise<Answer> {
+  const answers: Answer[] = [];
+  await until(sentence, async () => {
+    await ask().then(
+      (answer) => answers.push(answer),
+      (error: unknown) => {
+        if (!(error instanceof ServiceError)) throw error;
+      },
+    );
+    return answers.length > 0;
+  });
+  return answers[0] as Answer;
 }

@@ -10,6 +10,7 @@ import type { NormalMessage } from '../../dialects/prompt/prompt.ts';
 import type { PartContent } from '../records/conversation-messages.ts';
 import type { ItemKind } from '../records/item-record.ts';
 import type { Sha256 } from './chain.ts';
+import { unpackExtras } from './packed-extras.ts';
 import { unpackText } from './packed-text.ts';
 
 export interface CallMemory {
@@ -136,20 +137,25 @@ export async function readCallText(
   return { messages, answered: text.answered, hasOlder, extras, hasMoreExtras, parameters };
 }
 
-/** Selects the last $3 + 1 parts of the chain whose last part has the hash $2. */
+const countSql = (table: string): string => `case when ${table}.packed is null then 1 else (${table}.content ->> 'count')::integer end`;
+
+/**
+ * Selects the last $3 + 1 messages or extras of the chain whose last part has the hash $2. If the oldest of them are
+ * packed with others, it also selects those. `depth` counts the messages or extras.
+ */
 const chainSql = `with recursive chain as (
-       select parent_hash, role, content, text_hash, 1 as depth
+       select parent_hash, role, content, text_hash, packed, ${countSql('parts')} as depth
          from parts where project_id = $1::uuid and hash = decode($2::text, 'hex')
        union all
-       select part.parent_hash, part.role, part.content, part.text_hash, chain.depth + 1
+       select part.parent_hash, part.role, part.content, part.text_hash, part.packed, chain.depth + ${countSql('part')}
          from chain
          join parts part on part.project_id = $1::uuid and part.hash = chain.parent_hash
         where chain.depth <= $3::integer
      )`;
 
 /**
- * Reads the newest extras of a chain, in the order in which they appear in the prompt. Returns up to `maxMessages` + 1,
- * so that the caller can tell whether there are more.
+ * Reads the newest extras of a chain, in the order in which they appear in the prompt. If there are more than
+ * `maxMessages`, it returns at least one more than that.
  */
 async function readExtras(
   queries: Queries,
@@ -157,21 +163,26 @@ async function readExtras(
   end: Sha256,
   { maxMessages, maxText }: { readonly maxMessages: number; readonly maxText: number },
 ): Promise<CallExtra[]> {
-  type Row = Omit<CallExtra, 'text' | 'isCut'> & { content: Buffer | null; isCompressed: boolean };
+  type Row = Omit<CallExtra, 'text' | 'isCut'> & { content: Buffer | null; isCompressed: boolean; packed: Buffer | null };
   const rows = await queries.query<Row>(
     `${chainSql}
      select role as kind, chain.content ->> 'type' as type, (chain.content ->> 'bytes')::float8 as bytes,
             (chain.content ->> 'position')::integer as position, stored.content,
-            stored.is_compressed as "isCompressed"
+            stored.is_compressed as "isCompressed", chain.packed
        from chain
        left join prompt_texts stored on stored.project_id = $1::uuid and stored.hash = chain.text_hash
       order by depth desc`,
     [projectId, end, maxMessages],
   );
-  return rows.map(({ content, isCompressed, ...extra }) => {
-    const text = content === null ? null : unpackText({ content, isCompressed });
-    return { ...extra, text: text === null ? null : cut(text, maxText), isCut: text !== null && text.length > maxText };
+  const extras = rows.flatMap(({ content, isCompressed, packed, ...extra }) => {
+    if (packed) return unpackExtras(packed).map((unpacked) => ({ ...unpacked, bytes: null }));
+    return [{ ...extra, text: content === null ? null : unpackText({ content, isCompressed }) }];
   });
+  return extras.map(({ text, ...extra }) => ({
+    ...extra,
+    text: text === null ? null : cut(text, maxText),
+    isCut: text !== null && text.length > maxText,
+  }));
 }
 
 function cut(text: string, maxLength: number): string {

@@ -1,4 +1,7 @@
-/** Stores the texts of extras, e.g. of system prompts and tool results. A project has each text only once. */
+/**
+ * Stores the texts of extras, e.g. of system prompts and tool results, that we've seen before. A project has each of
+ * them only once. New texts are packed into their part instead (see `packed-extras.ts`).
+ */
 import { createLruCache } from '../../core/lru-cache.ts';
 import type { Queries } from '../../db/database.ts';
 import { type Column, querySelected } from '../../db/row-batches.ts';
@@ -21,6 +24,23 @@ interface ExtraText extends PackedText {
  * another process may have deleted the texts since then.
  */
 const hints = createLruCache<true>(50_000);
+
+/**
+ * Returns the text of an extra if we haven't seen it before, and remembers that we have now. Returns null if it should
+ * be stored in `prompt_texts`, or if the extra is binary.
+ *
+ * Most texts only occur in a single session, so we store a new text in its part. That takes 400 bytes less than a text
+ * that other parts can refer to. If we see it again, it gets its own row.
+ */
+export function takeNewText(projectId: string, part: ExtraPart): string | null {
+  const key = keyOf(projectId, part);
+  // Use `get` rather than `has`, so that we don't forget texts that are still in use.
+  if (key === null || hints.get(key)) return null;
+  const { text } = part;
+  if (hashText(text) !== part.textHash) return null;
+  hints.set(key, true);
+  return text;
+}
 
 /**
  * Stores the texts that aren't in the database yet. A new part often contains a text that we've already stored, e.g. if

@@ -3,14 +3,15 @@
  *
  * If a part is stored, all parts before it are stored as well, including their texts. That's because we insert a whole
  * chain in one transaction, and `released-parts.ts` deletes chains from their ends. Both hold the project's
- * conversations lock. So even in a history of hundreds of messages, a few lookups are enough to find out which parts
- * are new.
+ * conversations lock. So even in a history of hundreds of messages, a few lookups are enough to find out which messages
+ * are new. Extras may be packed (`new-parts.ts`), so we look up each of them.
  */
 import { createLruCache } from '../../core/lru-cache.ts';
 import type { Queries } from '../../db/database.ts';
 import { type Column, querySelected } from '../../db/row-batches.ts';
-import type { ChainPart, ExtraPart, Sha256 } from './chain.ts';
+import type { ChainPart, ExtraPart } from './chain.ts';
 import { findStored, type StoredKey } from './find-stored.ts';
+import { type Chain, isExtra, keyOf, type NewPart, NewParts, type Part } from './new-parts.ts';
 import { type NewExtra, storeExtraTexts } from './store-extra-texts.ts';
 
 /**
@@ -26,19 +27,6 @@ export interface CallChains {
   /** The request's messages and, if there is one, the response. */
   readonly parts: readonly ChainPart[];
   readonly promptLength: number;
-}
-
-type Part = ChainPart | ExtraPart;
-
-/**
- * A chain of parts from a call's prompt and response. From index `uncheckedFrom` on, the parts are nearly always new,
- * so we insert them without looking them up first.
- */
-interface Chain {
-  readonly projectId: string;
-  readonly createdAt: number;
-  readonly parts: readonly Part[];
-  readonly uncheckedFrom: number;
 }
 
 /**
@@ -73,54 +61,27 @@ export async function storeParts(tx: Queries, calls: readonly CallChains[]): Pro
 
 async function addMissing(tx: Queries, chains: readonly Chain[], added: NewParts): Promise<void> {
   const hinted = chains.map(findHint);
-  const confirmed = await findParts(
-    tx,
-    chains,
-    hinted.map((at) => (at < 0 ? [] : [at])),
-  );
+  const likely = chains.map(({ isPacked, uncheckedFrom }, index) => {
+    const at = hinted[index] ?? -1;
+    return at < 0 ? [] : range(at, isPacked ? uncheckedFrom : at + 1);
+  });
+  const confirmed = await findParts(tx, chains, likely);
   /**
    * The number of parts in each chain that are already stored. We only know this if there's a hint and the database has
    * confirmed it. If it's null, we have to search.
    */
   const known = chains.map((chain, index) => {
-    const at = hinted[index] ?? -1;
-    return at >= 0 && confirmed.has(keyOf(chain, at)) ? at + 1 : null;
+    const at = likely[index]?.findLast((position) => confirmed.has(keyOf(chain, position)));
+    return at === undefined ? null : at + 1;
   });
   const searched = await searchStored(
     tx,
     chains.filter((_, index) => known[index] === null),
   );
   for (const [index, chain] of chains.entries()) {
-    const { from, stored } = searched.get(chain) ?? { from: known[index] ?? 0, stored: none };
+    const { from, stored } = searched.get(chain) ?? { from: known[index] ?? 0 };
     added.addFrom(from, chain, stored);
     hints.set(keyOf(chain, chain.parts.length - 1), true);
-  }
-}
-
-const none: ReadonlySet<string> = new Set();
-
-/** Collects the parts to store, without duplicates. Calls of the same batch may share parts. */
-class NewParts {
-  readonly #parts: NewPart[] = [];
-  readonly #hashes = new Map<string, Set<Sha256>>();
-
-  addFrom(from: number, chain: Chain, stored = none): void {
-    const { projectId, createdAt, parts } = chain;
-    let hashes = this.#hashes.get(projectId);
-    if (!hashes) {
-      hashes = new Set();
-      this.#hashes.set(projectId, hashes);
-    }
-    for (let at = from; at < parts.length; at += 1) {
-      const part = parts[at];
-      if (!part || hashes.has(part.hash) || (stored.size > 0 && stored.has(keyOf(chain, at)))) continue;
-      hashes.add(part.hash);
-      this.#parts.push({ projectId, createdAt, part });
-    }
-  }
-
-  list(): readonly NewPart[] {
-    return this.#parts;
   }
 }
 
@@ -134,7 +95,7 @@ interface StoredBeginning {
   /** The first `from` parts of the chain are stored. */
   readonly from: number;
   /** The keys of stored parts from index `from` on. */
-  readonly stored: ReadonlySet<string>;
+  readonly stored?: ReadonlySet<string>;
 }
 
 /**
@@ -148,7 +109,7 @@ async function searchStored(tx: Queries, chains: readonly Chain[]): Promise<Read
     const own = probes[index] ?? [];
     const from = Math.max(-1, ...own.filter((at) => found.has(keyOf(chain, at)))) + 1;
     const to = Math.min(chain.uncheckedFrom, ...own.filter((at) => at >= from));
-    return { from, positions: Array.from({ length: Math.max(0, to - from) }, (_, step) => from + step) };
+    return { from, positions: range(from, to) };
   });
   const stored = await findParts(
     tx,
@@ -160,9 +121,9 @@ async function searchStored(tx: Queries, chains: readonly Chain[]): Promise<Read
 
 function toChains({ projectId, startedAt: createdAt, context, extras, parts, promptLength }: CallChains): Chain[] {
   const chains: Chain[] = [];
-  if (context.length > 0) chains.push({ projectId, createdAt, parts: context, uncheckedFrom: context.length });
-  if (extras.length > 0) chains.push({ projectId, createdAt, parts: extras, uncheckedFrom: extras.length });
-  if (parts.length > 0) chains.push({ projectId, createdAt, parts, uncheckedFrom: findUnchecked(parts, promptLength) });
+  if (context.length > 0) chains.push({ projectId, createdAt, parts: context, uncheckedFrom: context.length, isPacked: true });
+  if (extras.length > 0) chains.push({ projectId, createdAt, parts: extras, uncheckedFrom: extras.length, isPacked: true });
+  if (parts.length > 0) chains.push({ projectId, createdAt, parts, uncheckedFrom: findUnchecked(parts, promptLength), isPacked: false });
   return chains;
 }
 
@@ -180,23 +141,18 @@ function findUnchecked(parts: readonly ChainPart[], promptLength: number): numbe
 }
 
 /**
- * Selects the positions to look up first. They start right before the parts that we insert without a lookup, and go
- * back in steps that double each time.
+ * Selects the positions to look up first, which is all of them for extras. For messages, they start right before the
+ * parts that we insert without a lookup, and go back in steps that double each time.
  */
-function toProbes({ uncheckedFrom }: Chain): number[] {
+function toProbes({ isPacked, uncheckedFrom }: Chain): number[] {
+  if (isPacked) return range(0, uncheckedFrom);
   const probes: number[] = [];
   for (let step = 1, at = uncheckedFrom - 1; at >= 0; at -= step, step *= 2) probes.push(at);
   return probes;
 }
 
-interface NewPart {
-  readonly projectId: string;
-  readonly createdAt: number;
-  readonly part: Part;
-}
-
-function keyOf({ projectId, parts }: Chain, at: number): string {
-  return `${projectId}${parts[at]?.hash}`;
+function range(from: number, to: number): number[] {
+  return Array.from({ length: Math.max(0, to - from) }, (_, step) => from + step);
 }
 
 async function findParts(tx: Queries, chains: readonly Chain[], positions: readonly (readonly number[])[]): Promise<ReadonlySet<string>> {
@@ -213,33 +169,30 @@ async function findParts(tx: Queries, chains: readonly Chain[], positions: reado
 const partColumns: readonly Column<NewPart>[] = [
   ['hash', 'bytea', ({ part }) => part.hash],
   ['project_id', 'uuid', ({ projectId }) => projectId],
-  ['parent_hash', 'bytea', ({ part }) => part.parentHash],
-  ['role', 'text', ({ part }) => part.role],
+  ['parent_hash', 'bytea', ({ parentHash }) => parentHash],
+  ['role', 'text', ({ part, packed }) => (packed ? 'extras' : part.role)],
   ['text', 'text', ({ part }) => (isExtra(part) ? '' : part.message.text)],
-  ['details', 'jsonb', ({ part }) => detailsOf(part)],
-  ['text_hash', 'bytea', ({ part }) => (isExtra(part) ? part.textHash : null)],
+  ['details', 'jsonb', ({ part, packed }) => (packed ? JSON.stringify({ count: packed.count }) : detailsOf(part))],
+  ['text_hash', 'bytea', ({ part, packed }) => (isExtra(part) && !packed ? part.textHash : null)],
+  ['packed', 'bytea', ({ packed }) => packed?.content ?? null],
   ['created_at', 'float8', ({ createdAt }) => createdAt],
 ];
 
 async function insertParts(tx: Queries, parts: readonly NewPart[]): Promise<void> {
   await storeExtraTexts(tx, parts.filter(hasExtra));
-  await querySelected(tx, parts, partColumns, insertSql, ({ part }) => (isExtra(part) ? 0 : part.length));
+  await querySelected(tx, parts, partColumns, insertSql, ({ part, packed }) => packed?.content.length ?? (isExtra(part) ? 0 : part.length));
 }
 
 const insertSql = (rows: string): string =>
-  `insert into parts (project_id, hash, parent_hash, role, content, text_hash, created_at)
+  `insert into parts (project_id, hash, parent_hash, role, content, text_hash, packed, created_at)
    select project_id, hash, parent_hash, role,
           case when role in ('user', 'assistant') then jsonb_build_object('text', text, 'tool_calls', details) else details end,
-          text_hash, to_timestamp(created_at / 1000)
+          text_hash, packed, to_timestamp(created_at / 1000)
      from (${rows}) as new
    on conflict (project_id, hash) do nothing`;
 
 function hasExtra(added: NewPart): added is NewPart & NewExtra {
-  return isExtra(added.part);
-}
-
-function isExtra(part: Part): part is ExtraPart {
-  return 'position' in part;
+  return isExtra(added.part) && !added.packed;
 }
 
 function detailsOf(part: Part): string {

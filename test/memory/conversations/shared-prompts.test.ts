@@ -20,6 +20,7 @@ import { createTestDatabase, describePostgres, openTestDatabase } from '../../su
 import { createTestLog } from '../../support/temporal.ts';
 import { baseTime, createProject, markAllRead, putMemorySettings, record, settledCall } from '../calls.ts';
 import { findTablesHolding } from '../find-text.ts';
+import { createRandom } from './sessions.ts';
 
 const all = { maxMessages: 2_000, maxText: 1_000_000 };
 const system = `You are an agent. ${'A long rule of the house. '.repeat(200)}`;
@@ -114,8 +115,8 @@ describeDatabases('prompts that have texts in common', (database) => {
     await record(database(), calls.slice(10, 20));
     for (const call of calls.slice(20)) await record(database(), [call]);
     const after = await countRows(database(), projectId);
-    // Each of the twenty turns has a result, a link to the result, and a response.
-    expect([(after?.texts ?? 0) - (before?.texts ?? 0), (after?.parts ?? 0) - (before?.parts ?? 0)]).toEqual([20, 40]);
+    // Each of the twenty turns has a part with its result, and a response.
+    expect([(after?.texts ?? 0) - (before?.texts ?? 0), (after?.parts ?? 0) - (before?.parts ?? 0)]).toEqual([0, 40]);
     for (const at of [0, 9, 15, 29]) {
       const text = await textOf(database(), calls[at]);
       expect(text).toContain(JSON.stringify(['system', system]).slice(1, -1));
@@ -173,6 +174,8 @@ describeDatabases('prompts that have texts in common', (database) => {
       expect(await findDamage(database())).toEqual([]);
       return isSent;
     };
+    // At first the text is packed together with the date.
+    expect(await sendsText('Sunday')).toBe(false);
     expect(await sendsText('Monday')).toBe(true);
     expect(await sendsText('Tuesday')).toBe(false);
     await database().query('delete from call_texts where project_id = $1::uuid', [projectId]);
@@ -225,8 +228,110 @@ describeDatabases('prompts that have texts in common', (database) => {
     expect(converted).toBe(8);
     expect(lines.map(({ message }) => message)).toEqual(['converted prompts from an older release']);
     expect(await Promise.all(calls.map((call) => textOf(database(), call)))).toEqual(before);
-    expect((await countRows(database(), projectId))?.texts).toBe(8);
+    // The responses, the system prompt, and for each call a result and an image.
+    expect((await countRows(database(), projectId))?.parts).toBe(8 + 1 + 7 + 8 + 1);
     expect(await findDamage(database())).toEqual([]);
+  });
+
+  test('packs the new texts of a request, and repeats them if a chain ends between them', async () => {
+    const projectId = await createProject(database());
+    const calls = session(projectId, 'pack', 9);
+    const recordTurn = async (turn: number) => record(database(), calls.slice(turn, turn + 1));
+    await recordTurn(5);
+    // All tools and the system prompt, all five results, and seven messages with the response.
+    expect(await countRows(database(), projectId)).toEqual({ texts: 0, parts: 1 + 1 + 7 });
+    await recordTurn(8);
+    await recordTurn(3);
+    expect((await countRows(database(), projectId))?.texts).toBe(3);
+    for (const turn of [3, 5, 8]) expect((await textOf(database(), calls[turn])).match(/"tool_result",/g)).toHaveLength(turn);
+    expect(await findDamage(database())).toEqual([]);
+  });
+
+  test('packs the tool results of a session that begins with an image', async () => {
+    const projectId = await createProject(database());
+    const [, , call] = session(projectId, 'picture', 3);
+    const { messages, ...body } = JSON.parse(String(call?.content?.request));
+    const image = { role: 'user', content: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } }] };
+    await record(database(), [settledCall({ projectId, body: { ...body, messages: [messages[0], image, ...messages.slice(1)] } })]);
+    const rows = await database().query<{ role: string }>('select role from parts where project_id = $1::uuid order by role', [projectId]);
+    expect(rows.map(({ role }) => role).filter((role) => !['user', 'assistant'].includes(role))).toEqual(['binary', 'extras', 'extras']);
+  });
+
+  test('reads the newest extras of a prompt and says that there are more', async () => {
+    const projectId = await createProject(database());
+    const call = session(projectId, 'newest', 9)[8];
+    await record(database(), [call as SettledCall]);
+    for (const maxMessages of [7, 8, 13]) {
+      const read = await readCallText(database(), projectId, call?.metadata.id ?? '', { ...all, maxMessages });
+      const kinds = read?.extras.map(({ kind }) => kind);
+      const expected = [...Array(Math.min(maxMessages, 13)).fill('context'), ...Array(Math.min(maxMessages, 8)).fill('tool_result')];
+      expect(kinds?.map((kind) => (kind === 'tool_result' ? kind : 'context'))).toEqual(expected);
+      expect(read?.extras.at(-1)?.text).toContain('newest result 7');
+      expect(read?.hasMoreExtras).toBe(maxMessages < 13);
+    }
+  });
+
+  test('finds stored parts after the ones that it last stored are gone', async () => {
+    const projectId = await createProject(database());
+    const calls = session(projectId, 'gone', 9);
+    const retention = createRetention({ database: database(), clock: { now: Date.now } });
+    await record(database(), calls.slice(4, 5));
+    await record(database(), calls.slice(7, 8));
+    await database().query('delete from call_texts where call_id = $1::uuid', [calls[7]?.metadata.id]);
+    while ((await retention.releasedParts()) > 0);
+    await record(database(), calls.slice(8));
+    expect((await textOf(database(), calls[8])).match(/"tool_result",/g)).toHaveLength(8);
+    expect(await findDamage(database())).toEqual([]);
+  });
+
+  test('finds parts that another process has stored', async () => {
+    const projectId = await createProject(database());
+    const other = await createProject(database());
+    const calls = session(projectId, 'both', 9);
+    await record(database(), calls.slice(5, 6));
+    // We can't run two processes here, so we store the next calls in another project and then move them.
+    const ofOther = session(other, 'both', 9);
+    await record(database(), ofOther.slice(5, 6));
+    await record(database(), ofOther.slice(7, 8));
+    for (const table of ['parts', 'call_texts']) {
+      const isMoved = table === 'parts' ? 'hash not in (select hash from parts where project_id = $1::uuid)' : 'true';
+      await database().query(`update ${table} set project_id = $1::uuid where project_id = $2::uuid and ${isMoved}`, [projectId, other]);
+    }
+    await database().query('delete from parts where project_id = $1::uuid', [other]);
+    // This process has seen the result of turn 5 in another session, so it would store the result in a part of its own.
+    const messages = [{ role: 'tool', tool_call_id: 'call_5', content: `both result 5: ${'content of a file, '.repeat(100)}` }];
+    await record(database(), [settledCall({ projectId, at: 20, body: { model: 'a/b', messages } })]);
+    const repeated = settledCall({ projectId, at: 21, body: JSON.parse(String(calls[7]?.content?.request)) });
+    await record(database(), [repeated]);
+    expect((await textOf(database(), repeated)).match(/"tool_result",/g)).toHaveLength(7);
+    expect(await findDamage(database())).toEqual([]);
+  });
+
+  test('keeps every prompt readable when calls of random sessions are stored and deleted', async () => {
+    const projectId = await createProject(database());
+    const retention = createRetention({ database: database(), clock: { now: Date.now } });
+    const random = createRandom(5);
+    const pool = [0, 1, 2].flatMap((salt) => session(projectId, `random ${salt % 2}`, 12, { salt, at: 100 * salt }));
+    const expected = new Map<SettledCall, number>();
+    for (let round = 0; round < 25; round += 1) {
+      const from = random(pool.length);
+      const batch = pool.slice(from, from + 1 + random(4)).filter((call) => !expected.has(call));
+      await record(database(), batch);
+      for (const call of batch) expected.set(call, pool.indexOf(call) % 12);
+      for (const call of [...expected.keys()].filter(() => random(4) === 0)) {
+        await database().query('delete from call_texts where call_id = $1::uuid', [call.metadata.id]);
+        expected.delete(call);
+      }
+      while ((await retention.releasedParts()) > 0);
+      expect(await findDamage(database())).toEqual([]);
+      for (const [call, results] of expected) {
+        const text = await textOf(database(), call);
+        expect([text.match(/"tool_result",/g)?.length ?? 0, text.match(/"tool",/g)?.length]).toEqual([results, 12]);
+      }
+    }
+    for (const call of expected.keys()) await database().query('delete from call_texts where call_id = $1::uuid', [call.metadata.id]);
+    while ((await retention.releasedParts()) > 0);
+    expect(await countRows(database(), projectId)).toEqual({ texts: 0, parts: 0 });
   });
 });
 

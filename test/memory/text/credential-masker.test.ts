@@ -11,7 +11,7 @@ import { createEpisodes } from '../../../src/memory/conversations/episodes.ts';
 import { createCredentialMasker } from '../../../src/memory/text/credential-masker.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import { createProject, listConversationIds, listConversations, record, settledCall } from '../calls.ts';
-import { readPromptTexts } from '../find-text.ts';
+import { readTextsOfPrompts } from '../find-text.ts';
 
 const secret = 'sk-ant-api03-Zx81bQw72LmN04vTr95KpYs3';
 const pem = `-----BEGIN PRIVATE KEY-----\n${'MIIEvQ8ABADANBgkqh7i'.repeat(4)}\n-----END PRIVATE KEY-----`;
@@ -23,7 +23,7 @@ async function dump(database: Database, projectId: string): Promise<string> {
   const rows = await Promise.all(
     tables.map((table) => database.query(`select to_jsonb(t)::text as row from ${table} t where project_id = $1::uuid`, [projectId])),
   );
-  return JSON.stringify([rows, await readPromptTexts(database, projectId)]);
+  return JSON.stringify([rows, await readTextsOfPrompts(database, projectId)]);
 }
 
 describeDatabases('credentials in calls', (database) => {
