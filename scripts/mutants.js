@@ -38,8 +38,8 @@ import { createTestDirectory } from './test-directory.js';
 /** @typedef {ReturnType<typeof createCheckout>} Checkout */
 /** @typedef {'killed' | 'survived' | 'timeout' | 'no tests'} Status */
 /**
- * `occurrence` tells apart equal changes in the same file. `killedBy` is the test file that failed, or null if the process
- * has crashed.
+ * `occurrence` tells apart equal changes in the same file. `killedBy` is the test file that failed, or null if the
+ * process has crashed.
  * @typedef {object} Mutant
  * @property {string} module
  * @property {string} file

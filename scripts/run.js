@@ -1,6 +1,6 @@
 /**
- * `node scripts/run.js <script> [arguments]` runs a script that older Node versions can't load. Before that, it installs
- * the dependencies and Node if they're missing.
+ * `node scripts/run.js <script> [arguments]` runs a script that older Node versions can't load. Before that, it
+ * installs the dependencies and Node if they're missing.
  */
 import { join } from 'node:path';
 import { prepare, root, runChild } from './launch.js';

@@ -92,7 +92,9 @@ export interface EmbedProgress extends Progress {
   readonly reason?: 'no_route' | 'superseded';
 }
 
-/** The failure type of an attempt that the worker has turned away, because its project already has its share of slots. */
+/**
+ * The failure type of an attempt that the worker has turned away, because its project already has its share of slots.
+ */
 export const turnedAway = 'turned_away';
 /** If an activity's retry policy lists this type, the workflow retries its failures, and Temporal mustn't. */
 export const retriedByWorkflow = 'retried_by_workflow';
@@ -226,8 +228,8 @@ export interface ExecutedBy {
 }
 
 /**
- * What can happen to the statements and facts that the memory model returns. Batches and groups count each of these, and
- * `memory_batch_groups` has a column with the same name.
+ * What can happen to the statements and facts that the memory model returns. Batches and groups count each of these,
+ * and `memory_batch_groups` has a column with the same name.
  */
 export const learnedCounts = ['written', 'repeated', 'dropped', 'merged', 'facts'] as const;
 export type LearnedCounts = Readonly<Record<(typeof learnedCounts)[number], number>>;

@@ -2,15 +2,15 @@
  * Finds the mutants of a module, i.e. small changes to its code that a test should notice. The mutators are those of
  * Stryker, except for these:
  *
- * - StringLiteral: most of our strings are texts of errors, logs and SQL, which tests rightly don't repeat. A string that
- *   decides something is compared with another one, so EqualityOperator changes what it does.
+ * - StringLiteral: most of our strings are texts of errors, logs and SQL, which tests rightly don't repeat. A string
+ *   that decides something is compared with another one, so EqualityOperator changes what it does.
  * - Regex: we'd need another package to change regular expressions in a meaningful way.
  *
  * We also leave out the arguments of log calls, and functions that do nothing but log.
  *
- * We don't use Stryker itself, because its instrumenter would add more than 80 packages, most of them a second version of
- * Babel. Its other advantage is that it puts all mutants into the code at once and switches between them. We don't need
- * that, because Node caches compiled code per file, so a mutant only costs the compilation of the changed file.
+ * We don't use Stryker itself, because its instrumenter would add more than 80 packages, most of them a second version
+ * of Babel. Its other advantage is that it puts all mutants into the code at once and switches between them. We don't
+ * need that, because Node caches compiled code per file, so a mutant only costs the compilation of the changed file.
  */
 import { parseSync, visitorKeys } from 'oxc-parser';
 
@@ -138,7 +138,8 @@ function mutationsOf(node, code) {
       if (mutator === undefined || isConcatenation) return [];
       const left = node.left.type === 'LogicalExpression' ? `(${textOf(node.left)})` : textOf(node.left);
       const right = textOf(node.right);
-      // The other operator can have a different precedence, and `??` can't be mixed with others, so we need parentheses.
+      // The other operator can have a different precedence, and `??` can't be mixed with others, so we need
+      // parentheses.
       const close = mutator === 'LogicalOperator' ? ['(', ')'] : ['', ''];
       const changed = replace(mutator, node, ...others.map((other) => `${close[0]}${left} ${other} ${right}${close[1]}`));
       const isCondition = mutator === 'EqualityOperator' || (mutator === 'LogicalOperator' && node.operator !== '??');

@@ -1,6 +1,6 @@
 /**
- * A `testSequencer` for jest that keeps the order in TEST_ORDER. We stop at the first test that fails, so the fastest ones
- * should come first.
+ * A `testSequencer` for jest that keeps the order in TEST_ORDER. We stop at the first test that fails, so the fastest
+ * ones should come first.
  */
 import { createRequire } from 'node:module';
 import { relative } from 'node:path';

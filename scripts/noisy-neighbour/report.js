@@ -33,8 +33,8 @@ import { kinds } from './kinds.js';
  */
 
 /**
- * Compares a project's calls next to the neighbour with its undisturbed calls of the whole run. Those of the same rounds
- * aren't enough, because their p99 depends on whether V8 happened to collect garbage in the meantime.
+ * Compares a project's calls next to the neighbour with its undisturbed calls of the whole run. Those of the same
+ * rounds aren't enough, because their p99 depends on whether V8 happened to collect garbage in the meantime.
  * @param {string} kind
  * @param {readonly Round[]} all
  * @returns {Row}

@@ -112,8 +112,8 @@ async function startSession(bench, { checkout, seconds, rounds, warmUp, load, ra
   /** @type {Set<'ruled' | undefined>} */
   const warmProjects = new Set();
   /**
-   * Chooses the rate of the other project's calls. A virtual machine can get a third faster or slower within minutes, so
-   * we measure the capacity again in each round.
+   * Chooses the rate of the other project's calls. A virtual machine can get a third faster or slower within minutes,
+   * so we measure the capacity again in each round.
    * @param {'ruled' | undefined} project
    */
   const chooseRate = async (project) => {

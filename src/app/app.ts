@@ -285,8 +285,8 @@ export async function createApp(options: AppOptions) {
       (isInCluster ? listenOn : listenForMany)(server, host, port),
     ...createFirstAccess({ projects, keyring, people }),
     /**
-     * Connects to Temporal in the background. `onReady` receives the URL of Temporal's web UI, or null if there's no dev
-     * server.
+     * Connects to Temporal in the background. `onReady` receives the URL of Temporal's web UI, or null if there's no
+     * dev server.
      */
     startDurable(onReady?: (uiUrl: string | null) => void): Durable {
       durable ??= !durableWork

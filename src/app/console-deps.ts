@@ -36,7 +36,10 @@ export interface ConsoleDeps extends Omit<AppBase, 'dataDir'> {
   readonly eraseSubject: EraseSubject;
   readonly callRecording: CallRecording;
   readonly handleCall: HandleCall;
-  /** Runs a query after this process has stored its calls, so that people see the calls that they've just made. */
-  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
+  /**
+   * Runs a query after this process has stored its calls (or those of `projectId`), so that people see the calls that
+   * they've just made.
+   */
+  readonly readStored: <Result>(query: () => Promise<Result>, projectId?: string) => Promise<Result>;
   readonly getStatus: (caller: Caller) => Promise<StatusReport>;
 }

@@ -39,7 +39,7 @@ export function managementAreas(
   const { snapshot, database, readStored, keyring, projects, people, audit, breakers, pools, readBreakers, clock } = deps;
   const { applications, contentRules } = projects;
   /** Wait until calls that have just ended are stored, so that the counters include them. */
-  const readCounters: ReadCounters = (projectId, keys) => readStored(() => deps.readCounters(projectId, keys));
+  const readCounters: ReadCounters = (projectId, keys) => readStored(() => deps.readCounters(projectId, keys), projectId);
   const catalog = () => snapshot().catalog;
   const catalogFill = () => snapshot().config.catalogFill;
   const onBudgetStoreDown = () => snapshot().config.onBudgetStoreDown;

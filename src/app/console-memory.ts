@@ -25,7 +25,7 @@ export function memoryAreas(deps: MemoryAreasDeps): readonly ConsoleRoute[] {
     ...createMemoryPagesRoutes({
       queries: database,
       items,
-      search: (projectId, request) => readStored(() => memory.searchAs(backgroundCaller(projectId), request)),
+      search: (projectId, request) => readStored(() => memory.searchAs(backgroundCaller(projectId), request), projectId),
       explainRecall: (projectId, request) => memory.explainRecall({ caller: backgroundCaller(projectId), ...request }),
       findFacts: memory.findFacts,
       findNames: (ids) => findPersonNames(database, ids),

@@ -19,8 +19,8 @@ type PlaygroundAreaDeps = Pick<ConsoleDeps, 'snapshot' | 'handleCall' | 'databas
 export function playgroundArea({ snapshot, handleCall, database, readStored, clock }: PlaygroundAreaDeps): readonly ConsoleRoute[] {
   return createPlaygroundRoutes({
     run: createPlayground({ handleCall, clock }),
-    readCall: (projectId, callId) => readStored(() => readCallDetail(database, projectId, callId)),
-    readText: (projectId, callId) => readStored(() => readCallText(database, projectId, callId, textLimits)),
+    readCall: (projectId, callId) => readStored(() => readCallDetail(database, projectId, callId), projectId),
+    readText: (projectId, callId) => readStored(() => readCallText(database, projectId, callId, textLimits), projectId),
     newCallId: () => newId(clock.now()),
     listModels({ id, settings }) {
       const { catalog, config } = snapshot();

@@ -7,6 +7,7 @@ import { deleteQuarantined } from '../journal/quarantine.ts';
 import { createErasureListener } from '../memory/erasure/erasure-listener.ts';
 import { findErasure, listErasures } from '../memory/erasure/erasure-report.ts';
 import { createErasureSteps } from '../memory/erasure/erasure-steps.ts';
+import { markFilesDeleted } from '../memory/erasure/tombstones.ts';
 import type { ResponseCache } from '../pipeline/cache/response-cache.ts';
 import type { Durable } from '../temporal/durable.ts';
 import type { AppBase } from './base.ts';
@@ -36,7 +37,8 @@ export function createErasures(deps: ErasureDeps) {
         const isClear = await drain.drainAndDelete();
         // Search the quarantine last, because the previous steps may have moved records there.
         for (const [projectId, ofProject] of Map.groupBy(tombstones, (tombstone) => tombstone.projectId)) {
-          await deleteQuarantined(dataDir, projectId, new Set(ofProject.map(({ sha256 }) => sha256.toString('hex'))));
+          const subjects = new Set(ofProject.map(({ sha256 }) => sha256.toString('hex')));
+          if ((await deleteQuarantined(dataDir, projectId, subjects)) > 0) await markFilesDeleted(database, ofProject);
         }
         return isClear;
       },

@@ -10,7 +10,8 @@ export type FirstSignIn = { readonly kind: 'link'; readonly url: string } | { re
 export function createFirstAccess({ projects, keyring, people }: { projects: Projects; keyring: Keyring; people: People }) {
   return {
     /**
-     * Creates the `default` project with a key and returns the key's secret. Returns null if there already is a project.
+     * Creates the `default` project with a key and returns the key's secret. Returns null if there already is a
+     * project.
      */
     async issueFirstKey(): Promise<string | null> {
       if ((await projects.list()).length > 0) return null;
@@ -18,8 +19,8 @@ export function createFirstAccess({ projects, keyring, people }: { projects: Pro
       return (await keyring.issue(project.id, { name: 'first key' })).secret;
     },
     /**
-     * Returns a sign-in link for the first person, or the command that prints one if `mayShowLink` is false. Returns null
-     * if somebody already has an account.
+     * Returns a sign-in link for the first person, or the command that prints one if `mayShowLink` is false. Returns
+     * null if somebody already has an account.
      */
     async prepareFirstSignIn({ origin, mayShowLink }: { origin: string; mayShowLink: boolean }): Promise<FirstSignIn | null> {
       if (!(await people.accounts.isEmpty())) return null;

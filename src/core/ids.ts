@@ -1,7 +1,7 @@
 /**
  * Creates ids as UUIDv7 (RFC 9562), so that they sort by time. The table of calls is partitioned by id. Ids that a
- * process creates one after the other for the same millisecond sort in that order, because the 12 bits after the version
- * are a counter that starts at a random value (method 1 in section 6.2 of the RFC).
+ * process creates one after the other for the same millisecond sort in that order, because the 12 bits after the
+ * version are a counter that starts at a random value (method 1 in section 6.2 of the RFC).
  */
 import { randomFillSync } from 'node:crypto';
 import { validate, version } from 'uuid';

@@ -30,9 +30,9 @@ export function isTimeZone(name: string): boolean {
 }
 
 /**
- * Calls `create` once for each time zone and remembers the result, because creating a format takes far longer than using
- * it. `Intl` accepts every capitalization of a name. We treat them as the same zone, because a caller could otherwise
- * fill the memory with spellings.
+ * Calls `create` once for each time zone and remembers the result, because creating a format takes far longer than
+ * using it. `Intl` accepts every capitalization of a name. We treat them as the same zone, because a caller could
+ * otherwise fill the memory with spellings.
  */
 export function createOncePerZone<Format extends object>(create: (zone: string) => Format): (zone: string) => Format {
   const created = new Map<string, Format>();

@@ -1,6 +1,6 @@
 /*
- * A regular expression such as `/ +$/` takes quadratic time if the text has many spaces in the middle, because it starts
- * again at each of them.
+ * A regular expression such as `/ +$/` takes quadratic time if the text has many spaces in the middle, because it
+ * starts again at each of them.
  */
 
 /** Removes `characters` from both ends of a text. */

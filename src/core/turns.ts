@@ -27,8 +27,8 @@ export interface TurnsOptions extends Omit<LoadOptions, 'ownMs'> {
 /**
  * Returns a function that resolves when the caller may do a piece of work. If several callers are waiting, they get
  * their turns in the order in which they asked, whichever project they work for. While the event loop is busy, all
- * large buffers together get about a tenth of its time, and a fiftieth while it's saturated. Otherwise they get whatever
- * is left.
+ * large buffers together get about a tenth of its time, and a fiftieth while it's saturated. Otherwise they get
+ * whatever is left.
  */
 export function createTurns({ readLoad, ...clocks }: TurnsOptions = {}): () => Promise<void> {
   const { now = () => performance.now() } = clocks;

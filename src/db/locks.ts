@@ -3,8 +3,8 @@
  * versions exclude each other with these keys, so never change the text, seed or number of a key.
  *
  * To avoid deadlocks, acquire the locks in this order: global → project → counter creation → counters → conversations
- * → memories → other rows (`learning` directly before its rows). If you need the locks of several projects, acquire them
- * in the order of the project ids. There are three exceptions:
+ * → memories → other rows (`learning` directly before its rows). If you need the locks of several projects, acquire
+ * them in the order of the project ids. There are three exceptions:
  *
  * - We write call rows before any of these locks except for the project's. This is safe because nobody who holds these
  *   locks waits for call rows.

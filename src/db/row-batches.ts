@@ -75,8 +75,8 @@ export function selectRows<Row>(
 
 /**
  * Sends `rows` to the database in batches, runs a statement for each batch, and returns what the statements return.
- * `toText` gets the `select` of a batch and builds the whole statement around it. `sizeOf` limits the size of a batch as
- * in `toBatches`.
+ * `toText` gets the `select` of a batch and builds the whole statement around it. `sizeOf` limits the size of a batch
+ * as in `toBatches`.
  */
 export async function querySelected<Result, Row>(
   tx: Queries,

@@ -61,8 +61,8 @@ export function createEmbeddingQueue() {
 
   return {
     /**
-     * Returns a vector for each text, in the same order, or null if the queue is full. If the signal is aborted, rejects
-     * with its reason.
+     * Returns a vector for each text, in the same order, or null if the queue is full. If the signal is aborted,
+     * rejects with its reason.
      */
     add(embed: Embed, texts: readonly string[], signal: AbortSignal): Promise<readonly Embedding[]> | null {
       const added = texts.reduce((sum, text) => sum + text.length, 0);

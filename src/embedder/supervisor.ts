@@ -107,8 +107,8 @@ export async function startLocalEmbedder(options: LocalEmbedderOptions) {
   return {
     url: `http://127.0.0.1:${listener.port}/v1`,
     /**
-     * The API key of the local provider. It's only known to this process, so other programs on the machine can't use the
-     * embedder.
+     * The API key of the local provider. It's only known to this process, so other programs on the machine can't use
+     * the embedder.
      */
     token,
     /** Retries immediately instead of waiting for the backoff. */

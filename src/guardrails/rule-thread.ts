@@ -53,8 +53,8 @@ export function createRuleThread({ maxHeapMb, maxMs } = defaults) {
 
   return {
     /**
-     * Matches rules in the thread. Only call this when the previous request has ended, because the thread handles one at
-     * a time. Rejects if the thread runs out of memory or takes too long.
+     * Matches rules in the thread. Only call this when the previous request has ended, because the thread handles one
+     * at a time. Rejects if the thread runs out of memory or takes too long.
      */
     match(request: MatchRequest): Promise<ThreadResult> {
       worker ??= start();

@@ -49,8 +49,8 @@ export function limitDuration(request: IncomingMessage): NodeJS.Timeout {
 
 /**
  * How many chunks we keep before we merge them. Each chunk has an overhead of about 500 bytes, so a caller that sends
- * single bytes could otherwise use up gigabytes. If the limit of the body is small, joining it again and again is cheap,
- * so we keep fewer chunks.
+ * single bytes could otherwise use up gigabytes. If the limit of the body is small, joining it again and again is
+ * cheap, so we keep fewer chunks.
  */
 const maxSeparateChunks = { smallBody: 64, largeBody: 1_024 };
 const maxSmallBodyBytes = 65_536;

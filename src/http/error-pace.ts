@@ -1,9 +1,9 @@
 /**
  * Slows down callers that get errors in a loop, e.g. because they retry without waiting after a 429 or while their
  * vendor is down. A failed call takes so little time that a few connections can use up a whole processor, and then the
- * calls of other projects have to queue. So while the event loop is busy, we send the errors of a project 5 ms apart, or
- * 25 ms apart while it's saturated. We never hold back an error for more than a second, and never hold back a successful
- * response, but with HTTP pipelining, it has to wait for the errors before it.
+ * calls of other projects have to queue. So while the event loop is busy, we send the errors of a project 5 ms apart,
+ * or 25 ms apart while it's saturated. We never hold back an error for more than a second, and never hold back a
+ * successful response, but with HTTP pipelining, it has to wait for the errors before it.
  */
 import { LRUCache } from 'lru-cache';
 import type { Load } from '../core/event-loop-load.ts';

@@ -43,8 +43,8 @@ const yieldMs = 50;
 /** If many such requests are waiting, we start them more often, so that each waits for about this long at most. */
 const maxYieldMs = 2_000;
 /**
- * If calls had to wait for at least `minContentionMs`, other projects keep yielding for `contendedMs` after the last one
- * has started. Otherwise, all requests that had to wait would start at once, and calls would have to wait again.
+ * If calls had to wait for at least `minContentionMs`, other projects keep yielding for `contendedMs` after the last
+ * one has started. Otherwise, all requests that had to wait would start at once, and calls would have to wait again.
  */
 const [minContentionMs, contendedMs] = [20, 500];
 /** How often we check whether a request may start if no calls are waiting any more. */
@@ -101,7 +101,10 @@ export function startFairly(listener: RequestListener, options: FairStartsOption
     nextTurn(runTurn);
   };
 
-  /** If we only have to wait until a request may start, turns without a pause would keep the event loop busy for nothing. */
+  /**
+   * If we only have to wait until a request may start, turns without a pause would keep the event loop busy for
+   * nothing.
+   */
   const scheduleLater = (): void => {
     if (isScheduled || isDelayed) return;
     isDelayed = true;

@@ -39,8 +39,8 @@ export async function readForm(request: IncomingMessage, limits: FormLimits, mem
 }
 
 /**
- * Returns the same fields as `new URLSearchParams(body.toString())`, except that a leading `?` is part of the first name.
- * Throws `bad_request` if there are too many fields.
+ * Returns the same fields as `new URLSearchParams(body.toString())`, except that a leading `?` is part of the first
+ * name. Throws `bad_request` if there are too many fields.
  */
 export async function parseForm(body: Uint8Array, maxFields: number = defaultMaxFields): Promise<URLSearchParams> {
   const ends = fieldEnds(body, maxFields);

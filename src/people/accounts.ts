@@ -49,9 +49,9 @@ export function createAccounts({ database, clock }: { readonly database: Databas
       readPeople(database, 'where project_id is not null order by created_at desc, id limit 1000', []),
     /**
      * Confirms the address of an unconfirmed account. Its role moves to the confirmed account with the same address,
-     * which we create if necessary. We end all sessions, links and tokens of the unconfirmed account, because the project
-     * owner who created it may have signed in with them. Throws `not_found`, or `conflict` if the account is already
-     * confirmed.
+     * which we create if necessary. We end all sessions, links and tokens of the unconfirmed account, because the
+     * project owner who created it may have signed in with them. Throws `not_found`, or `conflict` if the account is
+     * already confirmed.
      */
     confirm: (personId: string): Promise<{ readonly person: PersonRecord; readonly isNew: boolean }> =>
       database.transaction(async (tx) => {
@@ -67,8 +67,8 @@ export function createAccounts({ database, clock }: { readonly database: Databas
     },
     /**
      * Changes the name, the admin flag or `disabled`, as given in a request body. If a person is disabled, their
-     * sessions, sign-in links and personal tokens end. If the account is confirmed, we also disable unconfirmed accounts
-     * with the same address.
+     * sessions, sign-in links and personal tokens end. If the account is confirmed, we also disable unconfirmed
+     * accounts with the same address.
      */
     change(personId: string, input: unknown): Promise<PersonRecord> {
       const { name = null, admin = null, disabled = null } = parseOrBadRequest(personChange, input);

@@ -33,8 +33,8 @@ export function createAttemptLimit({ database, clock }: { readonly database: Dat
   return {
     /**
      * Counts an attempt for each key, in order. If a key has had too many, returns when the next attempt is allowed,
-     * otherwise null. We don't count the attempt for the keys after that one, so put the network address first. It can't
-     * be made up, unlike e.g. an email address, so nobody can add a row to the table with each blocked attempt.
+     * otherwise null. We don't count the attempt for the keys after that one, so put the network address first. It
+     * can't be made up, unlike e.g. an email address, so nobody can add a row to the table with each blocked attempt.
      */
     async count(keys: readonly LimitKey[]): Promise<number | null> {
       for (const key of keys) {

@@ -97,8 +97,8 @@ export function createMembers({ database, clock }: { readonly database: Database
         return { member: await addMember(tx, projectId, { personId, role, since: clock.now() }), previous: previous?.role ?? null };
       }),
     /**
-     * Removes and returns a member. If the account is unconfirmed, it's deleted too. Throws `not_found`, or `conflict` if
-     * the project would lose its last owner.
+     * Removes and returns a member. If the account is unconfirmed, it's deleted too. Throws `not_found`, or `conflict`
+     * if the project would lose its last owner.
      */
     remove: (projectId: string, personId: string): Promise<Member> =>
       database.transaction(async (tx) => {
@@ -113,8 +113,8 @@ export function createMembers({ database, clock }: { readonly database: Database
      * Adds a member again who was just removed. `input` has the format of `removedMember`. If we deleted their
      * unconfirmed account, they get a new one, which needs a new sign-in link.
      *
-     * Throws `bad_request` if the project hasn't removed this person within the last hour, `conflict` if the address is a
-     * member again, and `not_found` if a confirmed account was deleted in the meantime.
+     * Throws `bad_request` if the project hasn't removed this person within the last hour, `conflict` if the address is
+     * a member again, and `not_found` if a confirmed account was deleted in the meantime.
      */
     restore(projectId: string, input: unknown): Promise<Member> {
       const { personId, isConfirmed, role, createdAt, ...shown } = parseOrBadRequest(removedMember, input);

@@ -51,7 +51,9 @@ export function createSignInLinks({ database, clock }: { readonly database: Data
     return { person: row.personId === null ? null : await readPerson(database, row.personId), expiresAt: row.expiresAt.getTime() };
   };
   return {
-    /** Creates a sign-in link for a person. If `personId` is null, the link creates the account of a deployment admin. */
+    /**
+     * Creates a sign-in link for a person. If `personId` is null, the link creates the account of a deployment admin.
+     */
     async issue(personId: string | null) {
       const now = clock.now();
       const { secret, hash } = createSecret();
@@ -66,8 +68,8 @@ export function createSignInLinks({ database, clock }: { readonly database: Data
     find,
     /**
      * Signs a person in with a link, which then stops working. If several requests use the same link, only one of them
-     * succeeds. Throws `not_found` if the link can't be used. Throws `bad_request` or `conflict` for invalid input, after
-     * which the person can try the link again.
+     * succeeds. Throws `not_found` if the link can't be used. Throws `bad_request` or `conflict` for invalid input,
+     * after which the person can try the link again.
      */
     async use(secret: string, input: LinkInput): Promise<PersonRecord> {
       const link = await find(secret);

@@ -73,9 +73,9 @@ export function createSignIn({ database, clock }: { readonly database: Database;
       return { kind: 'ok', person };
     },
     /**
-     * Finds the person by issuer and subject, or else by verified e-mail address. In the latter case, all other access to
-     * their account ends. If there's no account yet, we create one, provided that the address is in `allowedDomains` or
-     * an owner has added it to a project.
+     * Finds the person by issuer and subject, or else by verified e-mail address. In the latter case, all other access
+     * to their account ends. If there's no account yet, we create one, provided that the address is in `allowedDomains`
+     * or an owner has added it to a project.
      */
     withOidc: ({ issuer, subject, verifiedEmail, name }: OidcIdentity, allowedDomains: readonly string[]): Promise<OidcSignInResult> =>
       database.transaction(async (tx) => {

@@ -82,8 +82,8 @@ export function createApplications(options: ChangeProjectOptions & { readonly cl
       return unsetApplication(source);
     },
     /**
-     * Returns the settings of an application. An unknown application has the defaults, because applications don't have to
-     * be created.
+     * Returns the settings of an application. An unknown application has the defaults, because applications don't have
+     * to be created.
      */
     async find(projectId: string, source: string): Promise<Application> {
       assertSource(source);

@@ -38,8 +38,8 @@ export function createContentRules(options: ChangeProjectOptions & { readonly cl
       return update(projectId, () => ({ rules, result: rules }));
     },
     /**
-     * Adds a rule at `position`, or at the end. Throws `bad_request`, or `conflict` if another rule already looks for the
-     * same text in the same place.
+     * Adds a rule at `position`, or at the end. Throws `bad_request`, or `conflict` if another rule already looks for
+     * the same text in the same place.
      */
     async add(projectId: string, input: unknown, position?: number): Promise<ContentRule> {
       const rule = parseRuleInput(input);
@@ -52,8 +52,8 @@ export function createContentRules(options: ChangeProjectOptions & { readonly cl
       });
     },
     /**
-     * Changes fields of the rule with this id (`ruleIdOf`). Null removes the expression. Throws the same errors as `add`,
-     * `not_found` if there's no such rule, and `conflict` if it no longer has the values in `read`.
+     * Changes fields of the rule with this id (`ruleIdOf`). Null removes the expression. Throws the same errors as
+     * `add`, `not_found` if there's no such rule, and `conflict` if it no longer has the values in `read`.
      */
     change: (projectId: string, ruleId: string, change: object, read: ReadSettings) =>
       update(projectId, (current) => {

@@ -43,8 +43,8 @@ export type RepriceInput = ReturnType<typeof parseRepriceInput>;
 /**
  * Validates the body of a reprice request. `project` is the slug of a project or null for all projects, and `models` is
  * null for all models. Only calls from `from` (inclusive) to `to` (exclusive) are repriced. With the prices `now`, the
- * current prices also go into the price history of this window (`correctHistory`). Throws a `bad_request` that lists all
- * problems.
+ * current prices also go into the price history of this window (`correctHistory`). Throws a `bad_request` that lists
+ * all problems.
  */
 export function parseRepriceInput(body: unknown) {
   const { from, to, project = null, models = null, prices = 'dated' } = parseOrBadRequest(repriceInput, body);

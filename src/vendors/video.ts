@@ -70,8 +70,8 @@ export function createVideoVendor({ httpClient, now }: VideoVendorDeps) {
     },
 
     /**
-     * Downloads a file. Follows redirects as long as they stay on the vendor's hosts. Throws VendorError `unreadable` if
-     * one doesn't, or if there are too many.
+     * Downloads a file. Follows redirects as long as they stay on the vendor's hosts. Throws VendorError `unreadable`
+     * if one doesn't, or if there are too many.
      */
     async open(provider: MediaProvider, address: URL, signal: AbortSignal): Promise<VideoFile> {
       const response = await fetchVendorFile(httpClient, { provider, address: address.href, accept: '*/*', signal, now });

@@ -51,7 +51,9 @@ const time = { name: 'get_time', input: { zone: 'Oslo' } };
 export const samples = {
   question,
   city: 'Oslo',
-  /** The timeout of a client whose vendor doesn't respond. On a busy machine, the request takes seconds to get there. */
+  /**
+   * The timeout of a client whose vendor doesn't respond. On a busy machine, the request takes seconds to get there.
+   */
   timeoutMs: 8_000,
   /** A PNG of one pixel. */
   image: 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',

@@ -33,7 +33,10 @@ export interface Client {
   readonly knownModels?: boolean;
   /** The client returns objects of a schema instead of text. */
   readonly structuredOnly?: boolean;
-  /** The client only recognizes an overflow with `error_codes: vendor`, so its failures run in a project with this setting. */
+  /**
+   * The client only recognizes an overflow with `error_codes: vendor`, so its failures run in a project with this
+   * setting.
+   */
   readonly needsVendorCodes?: boolean;
   readonly exceptions?: readonly Exception[];
 }

@@ -16,7 +16,10 @@ import { isAsDocumented, matrixYaml, projectSettings, runClient, runDriver, type
 import { callServer } from './server-routes.ts';
 import { servers, serverYaml } from './servers.ts';
 
-/** This may be more than the machine has cores, because clients mostly wait: for packages, timeouts and their next retry. */
+/**
+ * This may be more than the machine has cores, because clients mostly wait: for packages, timeouts and their next
+ * retry.
+ */
 const concurrency = 4;
 
 /** What the rows that have run so far returned. */

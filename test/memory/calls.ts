@@ -11,7 +11,10 @@ import { createMemorySettings } from '../../src/memory/records/settings.ts';
 /** 2026-11-20T10:00:00Z, which is when the first call of a test starts. */
 export const baseTime = Date.UTC(2026, 10, 20, 10);
 
-/** Returns the time of a call that started a minute ago, in seconds after `baseTime`, for tests in which its age matters. */
+/**
+ * Returns the time of a call that started a minute ago, in seconds after `baseTime`, for tests in which its age
+ * matters.
+ */
 export function aMinuteAgo(): number {
   return Math.floor((Date.now() - baseTime) / 1_000) - 60;
 }

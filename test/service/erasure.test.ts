@@ -1,7 +1,11 @@
 /** Erases a subject end to end. Nothing about the subject can be left anywhere, and other data can't change. */
 import { createHash, randomUUID } from 'node:crypto';
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { newId } from '../../src/core/ids.ts';
+import { encodeFrame } from '../../src/journal/frame.ts';
+import { deleteEmptyErasures } from '../../src/memory/erasure/delete-empty.ts';
 import { findTablesHolding } from '../memory/find-text.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, eventually, jsonOf, shareGateway } from '../support/gateway.ts';
@@ -186,6 +190,20 @@ onBothDatabases('erasing a subject', (database) => {
       [await projectIdOf(gateway)],
     );
     expect(left).toEqual({ parts: 0 });
+  });
+
+  test('keeps the receipt of an erasure that only deleted a quarantined file', async () => {
+    const gateway = await shared().withProject('erase-quarantined');
+    const folder = join(gateway.dataDir, 'journal', 'quarantine');
+    await mkdir(folder, { recursive: true });
+    const call = { projectId: await projectIdOf(gateway), memory: { subject: 'quin' } };
+    await writeFile(join(folder, 'a.record'), Buffer.concat(encodeFrame(JSON.stringify(call), null)));
+    const path = `/provision/teams/${gateway.project}/erasures/${(await erase(gateway, 'quin')).id}`;
+    await eventually(async () => expect(await jsonOf(gateway.admin('GET', path))).toMatchObject({ processes: { drained: 1 } }));
+    expect(await readdir(folder)).toEqual([]);
+    await gateway.database.query(`update erasures set state = 'done' where project_id = $1::uuid`, [call.projectId]);
+    await deleteEmptyErasures(gateway.database, { now: () => Date.now() + 31 * 24 * 3_600_000 });
+    expect(await jsonOf(gateway.admin('GET', path))).toMatchObject({ deleted: nothing });
   });
 
   test('lists erasures for operators, newest first', async () => {

@@ -73,7 +73,9 @@ interface Usage {
 afterAll(() => processes.stopAll());
 
 onBothDatabases('kill -9 during 200 concurrent calls', (kind) => {
-  /** A start with an embedded database takes twice as long, so there we only pick the moment at which most is going on. */
+  /**
+   * A start with an embedded database takes twice as long, so there we only pick the moment at which most is going on.
+   */
   const killed = isExhaustive || kind === 'server' ? moments : moments.slice(-1);
 
   it('neither loses nor duplicates a completed call', async () => {

@@ -119,7 +119,9 @@ function expectedAttempts(chain: readonly Candidate[]): readonly (readonly [id: 
   return asked;
 }
 
-/** The plans without those that only differ in candidates that don't get a request. Each plan serves one of the callers. */
+/**
+ * The plans without those that only differ in candidates that don't get a request. Each plan serves one of the callers.
+ */
 const distinctPlans = [...new Map(plans.map((plan) => [JSON.stringify(expectedAttempts(plan.chain)), plan])).values()];
 
 async function expectPlan(caller: Dialect, { tier, chain }: (typeof plans)[number], stream: boolean): Promise<void> {

@@ -33,7 +33,10 @@ export interface NetworkFaults {
   readonly delay: number;
 }
 
-/** When a client gives up a statement; the store never executes it later. (After 35 seconds in the product, which takes too many steps.) */
+/**
+ * When a client gives up a statement; the store never executes it later. (After 35 seconds in the product, which takes
+ * too many steps.)
+ */
 const giveUpMs = 12_000;
 
 /** How long the store may work on a statement of a process that died: recovery starts later. */
@@ -139,7 +142,8 @@ export function createWorld(random: Random, usesFiles = false) {
       const sentAt = now;
       schedule(latencyMs(), null, () => {
         if (host.isCutOff) return fail(latencyMs());
-        // A statement that the process sent before it died may still be executed, but not after the recovery of its journal.
+        // A statement that the process sent before it died may still be executed, but not after the recovery of its
+        // journal.
         if (!host.isAlive && (now > sentAt + lateMs || random.chance(0.5))) return;
         let answer: () => void;
         try {

@@ -1,4 +1,6 @@
-/** Writes the smallest audio files that state a certain length. Only WAV and MP3 contain as many samples as they say. */
+/**
+ * Writes the smallest audio files that state a certain length. Only WAV and MP3 contain as many samples as they say.
+ */
 
 export function wav({ rate, seconds }: { readonly rate: number; readonly seconds: number }): Buffer {
   const data = Buffer.alloc(rate * seconds * 2);

@@ -2,8 +2,8 @@
  * Lists who may start transactions directly on the main pool, which all projects share.
  *
  * A transaction of a request often waits for another request of the same project, e.g. for the project's lock. If each
- * of them held a connection of the main pool meanwhile, one key could use up the pool, and other projects would get 503.
- * So the memory module uses `databaseOf` (`src/db/query-slots.ts`) for requests. The files listed here only start
+ * of them held a connection of the main pool meanwhile, one key could use up the pool, and other projects would get
+ * 503. So the memory module uses `databaseOf` (`src/db/query-slots.ts`) for requests. The files listed here only start
  * transactions in the background, a few at a time.
  */
 export const mayUseSharedPool: readonly string[] = [

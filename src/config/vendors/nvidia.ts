@@ -1,6 +1,6 @@
 /**
- * NVIDIA's API catalog. Its visual models need a separate provider, with the base URL https://ai.api.nvidia.com/v1/genai
- * and `serves: [images]`.
+ * NVIDIA's API catalog. Its visual models need a separate provider, with the base URL
+ * https://ai.api.nvidia.com/v1/genai and `serves: [images]`.
  */
 import type { VendorDescription } from './vendor-description.ts';
 

@@ -16,8 +16,8 @@ export interface VendorDescription {
   /**
    * The vendor's hosts, by default the one in `baseUrl`. Required if `baseUrl` has parameters, and empty if the address
    * doesn't reveal the vendor. We assume that a provider on one of these hosts belongs to the vendor, unless its row
-   * says otherwise. `*` stands for one or more labels of the name. If a regional host or a reseller has different prices,
-   * it needs a description of its own.
+   * says otherwise. `*` stands for one or more labels of the name. If a regional host or a reseller has different
+   * prices, it needs a description of its own.
    */
   readonly hosts?: readonly string[];
   /** Distinguishes vendors on the same host, such as Claude and Gemini on Vertex AI. Matches all paths by default. */

@@ -1,4 +1,7 @@
-/** Routes of the account page, where people change their name and password, end their sessions, and manage personal tokens. */
+/**
+ * Routes of the account page, where people change their name and password, end their sessions, and manage personal
+ * tokens.
+ */
 import { gatewayError } from '../../core/errors.ts';
 import { mayHavePassword } from '../../people/accounts.ts';
 import type { People } from '../../people/people.ts';

@@ -27,7 +27,7 @@ export interface ApplicationListDeps {
   readonly applications: Pick<Applications, 'list'>;
   readonly readCounters: ReadCounters;
   readonly analytics: Pick<Analytics, 'figures'>;
-  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
+  readonly readStored: <Result>(query: () => Promise<Result>, projectId: string) => Promise<Result>;
 }
 
 interface ApplicationRow {
@@ -118,7 +118,7 @@ async function readApplications(deps: ApplicationListDeps, { project, now, url, 
   const request = { projectId: project.id, from, to, zone, group: 'source', top: maxUsed } as const;
   const [stored, { groups }] = await Promise.all([
     deps.applications.list(project.id),
-    deps.readStored(() => deps.analytics.figures(request)),
+    deps.readStored(() => deps.analytics.figures(request), project.id),
   ]);
   const recent = new Map(groups.flatMap(({ name, figures }) => (name === null ? [] : [[name, figures] as const])));
   const settings = new Map(stored.map((application) => [application.source, application.settings]));

@@ -41,8 +41,8 @@ const pageSize = 50;
 
 export function createCallListRoutes(deps: CallsDeps): readonly ConsoleRoute[] {
   return [
-    get('/calls', 'member', (context) => deps.readStored(() => showCalls(deps, context))),
-    get('/calls.csv', 'member', (context) => deps.readStored(() => exportCalls(deps, context))),
+    get('/calls', 'member', (context) => deps.readStored(() => showCalls(deps, context), context.project.id)),
+    get('/calls.csv', 'member', (context) => deps.readStored(() => exportCalls(deps, context), context.project.id)),
     // Polled for live updates. Always returns the whole first page, because long calls are stored late and may belong
     // between calls that are already shown.
     get('/calls/live', 'member', async (context) => {

@@ -45,7 +45,7 @@ import { refusedCallPage } from './refused-call-page.ts';
 const textLimits = { maxMessages: 100, maxText: 20_000 };
 
 export function createCallPageRoutes(deps: CallsDeps): readonly ConsoleRoute[] {
-  return [get('/calls/:id', 'member', (context) => deps.readStored(() => showCall(deps, context)))];
+  return [get('/calls/:id', 'member', (context) => deps.readStored(() => showCall(deps, context), context.project.id))];
 }
 
 async function showCall(deps: CallsDeps, context: ConsoleContext): Promise<PageResult> {

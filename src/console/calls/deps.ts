@@ -8,7 +8,7 @@ import type { ConsoleContext } from '../frame/route.ts';
 export interface CallsDeps {
   readonly queries: Queries;
   readonly analytics: Analytics;
-  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
+  readonly readStored: <Result>(query: () => Promise<Result>, projectId: string) => Promise<Result>;
   readonly filterChoices: (context: ConsoleContext) => Promise<FilterChoices>;
   readonly listKeys: (projectId: string) => Promise<readonly KeyRecord[]>;
   readonly readCounters: ReadCounters;

@@ -46,8 +46,8 @@ const pageSize = 50;
 /** Register these routes before `/calls/:id`. */
 export function createRefusedListRoutes(deps: CallsDeps): readonly ConsoleRoute[] {
   return [
-    get('/calls/refused', 'member', (context) => deps.readStored(() => showRefused(deps, context))),
-    get('/calls/refused.csv', 'member', (context) => deps.readStored(() => exportRefused(deps, context))),
+    get('/calls/refused', 'member', (context) => deps.readStored(() => showRefused(deps, context), context.project.id)),
+    get('/calls/refused.csv', 'member', (context) => deps.readStored(() => exportRefused(deps, context), context.project.id)),
   ];
 }
 

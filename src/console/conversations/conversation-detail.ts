@@ -39,7 +39,7 @@ import { maxTextLength, messagesView, textView } from './conversation-text.ts';
 
 export interface ConversationDetailDeps {
   readonly queries: Queries;
-  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
+  readonly readStored: <Result>(query: () => Promise<Result>, projectId: string) => Promise<Result>;
   /** Starts a batch that reads the conversation from its first message. Throws `not_found` or `memory_off`. */
   readonly remember: (projectId: string, conversationId: string, focus: string | null) => Promise<RememberReceipt>;
 }
@@ -59,7 +59,7 @@ type View = (typeof views)[number];
 
 export function createConversationDetailRoutes({ queries, readStored, remember }: ConversationDetailDeps): readonly ConsoleRoute[] {
   const read = async ({ project, params: { id = '' } }: ConsoleContext, maxText = maxTextLength): Promise<ConversationView> => {
-    const conversation = await readStored(() => readConversation(queries, project.id, id, maxText));
+    const conversation = await readStored(() => readConversation(queries, project.id, id, maxText), project.id);
     if (!conversation) throw gatewayError('not_found', { message: 'no such conversation' });
     return conversation;
   };
@@ -82,7 +82,7 @@ export function createConversationDetailRoutes({ queries, readStored, remember }
         const { id = '' } = context.params;
         if (!isUuid(id)) throw gatewayError('not_found', { message: 'no such conversation' });
         const { focus } = parseOrBadRequest(rememberBody, { focus: fields.get('focus') ?? '' });
-        const { batchId } = await readStored(() => remember(context.project.id, id.toLowerCase(), focus));
+        const { batchId } = await readStored(() => remember(context.project.id, id.toLowerCase(), focus), context.project.id);
         return {
           kind: 'redirect',
           to: projectPath(context, `/batches/${batchId}`),

@@ -26,7 +26,7 @@ import { type ConsoleContext, type ConsoleRoute, get } from '../frame/route.ts';
 export interface ConversationListDeps {
   readonly queries: Queries;
   /** Runs a query after this process has stored its calls, so that it includes calls that have just ended. */
-  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
+  readonly readStored: <Result>(query: () => Promise<Result>, projectId: string) => Promise<Result>;
 }
 
 export const styles = defineAsset(new URL('./conversation.css', import.meta.url));
@@ -38,7 +38,10 @@ export function createConversationListRoutes({ queries, readStored }: Conversati
     get('/conversations', 'member', async (context) => {
       const { project, url } = context;
       const before = url.searchParams.get(pageParameter);
-      const rows = await readStored(() => listConversations(queries, project.id, readFilter(url), { before, limit: pageSize + 1 }));
+      const rows = await readStored(
+        () => listConversations(queries, project.id, readFilter(url), { before, limit: pageSize + 1 }),
+        project.id,
+      );
       const { shown, next } = cutPage(rows, pageSize, ({ cursor }) => cursor);
       const content = html`<div class="stack">${filters(context)}${conversationTable(context, shown)}${pager(context, next)}</div>`;
       return { kind: 'page', title: 'Conversations', styles: [styles], actions: csvLink(context), content };

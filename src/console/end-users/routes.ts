@@ -22,9 +22,9 @@ export function createEndUserRoutes(deps: EndUserDeps): readonly ConsoleRoute[] 
       deps.readStored(() => {
         const sha256 = context.url.searchParams.get(hashParameter);
         return sha256 === null ? listPage(deps, context) : showHash(deps, context, sha256);
-      }),
+      }, context.project.id),
     ),
-    get(`${endUsersPath}/:subject`, 'member', (context) => deps.readStored(() => showEndUser(deps, context))),
+    get(`${endUsersPath}/:subject`, 'member', (context) => deps.readStored(() => showEndUser(deps, context), context.project.id)),
   ];
 }
 

@@ -40,7 +40,7 @@ import { countNames, receiptPage, stateBadge } from './receipt-page.ts';
 
 export interface ErasurePagesDeps {
   readonly queries: Queries;
-  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
+  readonly readStored: <Result>(query: () => Promise<Result>, projectId: string) => Promise<Result>;
   readonly eraseSubject: (request: EraseRequest) => Promise<ErasureSummary>;
   readonly exportMemory: ExportMemory;
 }
@@ -56,7 +56,7 @@ export function createErasureRoutes({ queries, readStored, eraseSubject, exportM
   const show = async (context: ConsoleContext, subject: string | null): Promise<PageContent> => {
     const { id } = context.project;
     const rows = await listErasures(queries, id, pageSize + 1, parsePageId(context));
-    const counts = subject === null ? null : await readStored(() => previewErasure(queries, id, subject));
+    const counts = subject === null ? null : await readStored(() => previewErasure(queries, id, subject), id);
     return startPage(context, { subject, counts, rows, names: await authorsOf(rows) });
   };
   const read = async ({ project, params: { id = '' } }: ConsoleContext): Promise<ErasureReport> => {

@@ -37,7 +37,7 @@ import { readView, refusalGroup, requestedFilter, units, type View } from './vie
 
 export interface ExploreDeps extends CanaryPageDeps {
   readonly queries: Queries;
-  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
+  readonly readStored: <Result>(query: () => Promise<Result>, projectId: string) => Promise<Result>;
   readonly filterChoices: (context: ConsoleContext) => Promise<FilterChoices>;
 }
 
@@ -47,9 +47,9 @@ const exportedGroups = 200;
 
 export function createExploreRoutes(deps: ExploreDeps): readonly ConsoleRoute[] {
   return [
-    get('/explore', 'member', (context) => deps.readStored(() => showExplore(deps, context))),
-    get('/explore/canaries', 'member', (context) => deps.readStored(() => showCanaries(deps, context))),
-    get('/explore.csv', 'member', (context) => deps.readStored(() => exportExplore(deps, context))),
+    get('/explore', 'member', (context) => deps.readStored(() => showExplore(deps, context), context.project.id)),
+    get('/explore/canaries', 'member', (context) => deps.readStored(() => showCanaries(deps, context), context.project.id)),
+    get('/explore.csv', 'member', (context) => deps.readStored(() => exportExplore(deps, context), context.project.id)),
   ];
 }
 

@@ -23,7 +23,7 @@ import { type ConsoleContext, type ConsoleRoute, get, type PageResult } from '..
 import { periodQuery } from '../frame/time-range.ts';
 
 export interface FindDeps {
-  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
+  readonly readStored: <Result>(query: () => Promise<Result>, projectId: string) => Promise<Result>;
   readonly analytics: Pick<Analytics, 'find'>;
   readonly queries: Queries;
   readonly keyring: Pick<Keyring, 'list'>;
@@ -50,9 +50,12 @@ const maxEndUsers = maxHits - 1;
 
 export function createFindRoutes(deps: FindDeps): readonly ConsoleRoute[] {
   return [
-    get(findPath, 'member', (context) => deps.readStored(() => showResults(deps, context))),
+    get(findPath, 'member', (context) => deps.readStored(() => showResults(deps, context), context.project.id)),
     get(findResultsPath, 'member', (context) =>
-      deps.readStored(async () => ({ kind: 'fragment', content: results(await find(deps, context), textOf(context), true) })),
+      deps.readStored(
+        async () => ({ kind: 'fragment', content: results(await find(deps, context), textOf(context), true) }),
+        context.project.id,
+      ),
     ),
   ];
 }

@@ -80,8 +80,8 @@ const maxLabelSegments = 8;
 
 /**
  * Returns the label of the field, or of the list or object that contains it. For example, `tiers.standard.0` becomes
- * `Tiers for text (standard, entry 1)`. If there's no label, e.g. because a newer version has added the field, the label
- * is made of the path.
+ * `Tiers for text (standard, entry 1)`. If there's no label, e.g. because a newer version has added the field, the
+ * label is made of the path.
  */
 export function describeField(path: string, labels: ReadonlyMap<string, string> = settingLabels): string {
   const segments = path.split('.');

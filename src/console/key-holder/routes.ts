@@ -34,7 +34,7 @@ export interface KeyHolderDeps {
   /** Returns the same report as `GET /status/peek`. */
   readonly getStatus: (caller: KeyOfPass['caller']) => Promise<StatusReport>;
   readonly analytics: Pick<Analytics, 'figures' | 'callPage' | 'streamCalls'>;
-  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
+  readonly readStored: <Result>(query: () => Promise<Result>, projectId: string) => Promise<Result>;
 }
 
 const passMs = 3_600_000;
@@ -61,13 +61,15 @@ export function createKeyHolderRoutes(deps: KeyHolderDeps): readonly ConsoleRout
     const own = { projectId: project.id, filter: { key: record.prefix }, to, signal: context.signal } as const;
     const today = startOf('day', zone, context.now);
     const before = parsePageId(context);
-    const [status, month, days, page] = await readStored(() =>
-      Promise.all([
-        getStatus(caller),
-        analytics.figures({ ...own, zone, from: startOf('month', zone, context.now), costly: ['latency'] }),
-        analytics.figures({ ...own, zone, from: startOf('day', zone, addDays(zone, today, 1 - chartDays)), unit: 'day' }),
-        analytics.callPage({ ...own, from: record.createdAt, before, limit: callsPerPage }),
-      ]),
+    const [status, month, days, page] = await readStored(
+      () =>
+        Promise.all([
+          getStatus(caller),
+          analytics.figures({ ...own, zone, from: startOf('month', zone, context.now), costly: ['latency'] }),
+          analytics.figures({ ...own, zone, from: startOf('day', zone, addDays(zone, today, 1 - chartDays)), unit: 'day' }),
+          analytics.callPage({ ...own, from: record.createdAt, before, limit: callsPerPage }),
+        ]),
+      project.id,
     );
     return keyView({ context, record, project, zone, endsAt, status, month: month.total, days, page });
   };

@@ -36,7 +36,7 @@ export interface KeyListDeps {
   readonly queries: Queries;
   readonly analytics: Pick<Analytics, 'keyUse'>;
   readonly readCounters: ReadCounters;
-  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
+  readonly readStored: <Result>(query: () => Promise<Result>, projectId: string) => Promise<Result>;
 }
 
 export interface UsedKey {
@@ -173,13 +173,15 @@ export async function withUse(
   const keyIds = records.map(({ id }) => id);
   const { from, to } = parseRange(new URLSearchParams({ range: recentRange }), { zone, now });
   const keys = counters.flat().map(({ key }) => key);
-  const [counted, lastUsed, errors, recent] = await readStored(() =>
-    Promise.all([
-      readCounters(project.id, keys),
-      lastCalls(queries, keyIds),
-      lastErrors(queries, keyIds),
-      analytics.keyUse(project.id, { from, to, keyIds }),
-    ]),
+  const [counted, lastUsed, errors, recent] = await readStored(
+    () =>
+      Promise.all([
+        readCounters(project.id, keys),
+        lastCalls(queries, keyIds),
+        lastErrors(queries, keyIds),
+        analytics.keyUse(project.id, { from, to, keyIds }),
+      ]),
+    project.id,
   );
   return records.map((record, index) => ({
     record,

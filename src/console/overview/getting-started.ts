@@ -27,7 +27,7 @@ export interface ProjectSetup {
 
 export interface GettingStartedDeps {
   readonly analytics: Pick<Analytics, 'figures'>;
-  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
+  readonly readStored: <Result>(query: () => Promise<Result>, projectId: string) => Promise<Result>;
   readonly listKeys: (projectId: string) => Promise<readonly KeyRecord[]>;
   readonly readSetup: (project: Project) => Promise<Pick<ProjectSetup, 'providers' | 'hasDemo' | 'tiers' | 'hasMemories'>>;
 }
@@ -39,7 +39,7 @@ const newDays = 30;
 export function createGettingStartedRoutes(deps: GettingStartedDeps): readonly ConsoleRoute[] {
   return [
     get(path, 'member', async (context) => {
-      const steps = await deps.readStored(() => readSteps(deps, context));
+      const steps = await deps.readStored(() => readSteps(deps, context), context.project.id);
       return { kind: 'page', title: 'Getting started', content: html`<p class="lead">${progressOf(steps)}</p>${stepList(steps)}` };
     }),
   ];

@@ -59,8 +59,8 @@ const costly = ['latency', 'firstChunk', 'failovers'] as const;
 
 export function createOverviewRoutes(deps: OverviewDeps): readonly ConsoleRoute[] {
   return [
-    get('/overview', 'member', (context) => deps.readStored(() => showOverview(deps, context))),
-    get('/overview.csv', 'member', (context) => deps.readStored(() => exportOverview(deps, context))),
+    get('/overview', 'member', (context) => deps.readStored(() => showOverview(deps, context), context.project.id)),
+    get('/overview.csv', 'member', (context) => deps.readStored(() => exportOverview(deps, context), context.project.id)),
     ...createGettingStartedRoutes(deps),
   ];
 }

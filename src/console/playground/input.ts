@@ -37,8 +37,8 @@ export interface ParsedInput {
 }
 
 /**
- * Throws a 413 if the texts are too long. Other mistakes are shown next to the form, but with texts of this length, that
- * would block the event loop.
+ * Throws a 413 if the texts are too long. Other mistakes are shown next to the form, but with texts of this length,
+ * that would block the event loop.
  */
 export function assertTextLength(fields: URLSearchParams): void {
   let length = 0;

@@ -13,7 +13,7 @@ import { describeRule } from './rule-form.ts';
 export interface RuleHitsPageDeps {
   readonly ruleHits: Pick<RuleHits, 'count' | 'listCalls'>;
   readonly analytics: Pick<Analytics, 'callsById' | 'recordedRefusals'>;
-  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
+  readonly readStored: <Result>(query: () => Promise<Result>, projectId: string) => Promise<Result>;
 }
 
 const pageSize = 100;
@@ -34,8 +34,9 @@ export async function ruleHitsPage(deps: RuleHitsPageDeps, context: ConsoleConte
   const ids = (await deps.ruleHits.listCalls(project.id, id, { before, limit: pageSize + 1 })).filter(isUuid);
   const { shown, next } = cutPage(ids, pageSize, (callId) => callId);
   // Only link to recorded calls. If many calls are refused at once, we don't record all of them.
-  const [calls, refused] = await deps.readStored(() =>
-    Promise.all([deps.analytics.callsById(project.id, shown), deps.analytics.recordedRefusals(project.id, shown)]),
+  const [calls, refused] = await deps.readStored(
+    () => Promise.all([deps.analytics.callsById(project.id, shown), deps.analytics.recordedRefusals(project.id, shown)]),
+    project.id,
   );
   return {
     kind: 'page',

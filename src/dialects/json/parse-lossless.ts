@@ -19,7 +19,9 @@ declare global {
 }
 
 const options = {
-  /** Real requests never get this deep, and up to this depth we can serialize the value without overflowing the stack. */
+  /**
+   * Real requests never get this deep, and up to this depth we can serialize the value without overflowing the stack.
+   */
   maxDepth: 1_000,
   /** Parsing this many values takes a tenth of a second. Even a long conversation only has about ten thousand. */
   maxValues: 500_000,

@@ -129,7 +129,8 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
     if (isContentStart && pending.subarray(0, marker.length).equals(marker)) throw misplaced();
     isContentStart = false;
     const end = findDelimiter();
-    // Only keep what could be the beginning of a delimiter, so that we don't search the same bytes again with every chunk.
+    // Only keep what could be the beginning of a delimiter, so that we don't search the same bytes again with every
+    // chunk.
     const ready = end === -1 ? pending.length - Math.max(...[delimiter, ...lenient].map((start) => countStart(pending, start))) : end;
     if (end !== -1) state = 'head';
     if (!field) return end === -1 && ready === 0 ? null : takeBytes(ready);

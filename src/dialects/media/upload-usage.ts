@@ -57,7 +57,9 @@ export function parseUploadEvent({ data }: SseEvent): UploadUsage | null {
   }
 }
 
-/** Adds up the usage of a stream's events. Each completed image has an event of its own, but a transcript only has one. */
+/**
+ * Adds up the usage of a stream's events. Each completed image has an event of its own, but a transcript only has one.
+ */
 export function addUploadUsage(total: UploadUsage | null, usage: UploadUsage | null): UploadUsage | null {
   if (!total || !usage) return usage ?? total;
   if (usage.units.images === undefined) return usage;

@@ -32,7 +32,9 @@ export function toStopReason(finishReason: unknown, hasToolCalls: boolean): stri
   }
 }
 
-/** Maps a chat finish reason to the reason why a response of the responses route is incomplete. Null if it's complete. */
+/**
+ * Maps a chat finish reason to the reason why a response of the responses route is incomplete. Null if it's complete.
+ */
 export function toIncompleteReason(finishReason: unknown): IncompleteReason | null {
   if (finishReason === 'length') return 'max_output_tokens';
   return finishReason === 'content_filter' ? 'content_filter' : null;

@@ -12,7 +12,9 @@ export const blockBytes = 2 + blockSize / 2;
 
 const magic = 'E5S1';
 
-/** `positions` is the maximum number of input tokens. `pieces` is the tokenizer's vocabulary, which `readPieces` parses. */
+/**
+ * `positions` is the maximum number of input tokens. `pieces` is the tokenizer's vocabulary, which `readPieces` parses.
+ */
 export function readPacked(file: Buffer) {
   const read = createCursor(file);
   if (read.text(4) !== magic || read.uint32() !== 1) throw new Error('the file is not a packed model');

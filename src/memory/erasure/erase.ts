@@ -76,14 +76,17 @@ async function erase(tx: Queries, id: string, { projectId, subject, askedBy }: E
   const entityIds = await findEntities(tx, projectId, subject);
   await takeBackVotes(tx, projectId, subject);
   let passages = 0;
+  // Not part of the receipt. It tells `delete-empty.ts` that the erasure found something.
+  let other = 0;
   for (const table of subjectTables) {
     const count = await eraseTable(tx, table, [projectId, table.bySha256 ? sha256 : subject]);
     if (table.count) counts[table.count] = count;
+    else other += count;
     if (table.table === 'memory_passages') passages = count;
   }
   await deleteOrphans(tx, entityIds);
   if (passages > 0) await resampleWords(tx, projectId);
-  await tx.query(`update erasures set deleted = $2::jsonb where id = $1::uuid`, [id, JSON.stringify(counts)]);
+  await tx.query(`update erasures set deleted = $2::jsonb where id = $1::uuid`, [id, JSON.stringify({ ...counts, other })]);
   await enqueue(tx, [toErasureEntry({ id, projectId })]);
   await tx.query(`select pg_notify('${erasuresChannel}', $1::text)`, [id]);
   return { id, projectId, sha256, erasedAt: tombstone.erasedAt, deleted: counts };

@@ -48,7 +48,7 @@ export function listErasures(database: Queries, projectId: string, limit: number
 
 const selectReports = `
   select erasure.id, erasure.subject_sha256 as sha256, erasure.erased_at as "erasedAt", erasure.asked_by as "askedBy", erasure.state,
-         erasure.deleted, erasure.purged, erasure.done_at as "doneAt", erasure.restored_at as "restoredAt",
+         erasure.deleted - 'other' as deleted, erasure.purged, erasure.done_at as "doneAt", erasure.restored_at as "restoredAt",
          progress.cache_entries as "cacheEntries",
          progress.open_calls + erasure.discarded as queued, progress.processes, progress.drained
     from erasures erasure

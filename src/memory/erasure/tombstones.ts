@@ -35,6 +35,15 @@ export async function redactErased(tx: Queries, calls: readonly SettledCall[]): 
   return redacted;
 }
 
+/** Records that we deleted files of the erased subjects, so that `deleteEmptyErasures` keeps these erasures. */
+export async function markFilesDeleted(queries: Queries, erasures: readonly Pick<Tombstone, 'id'>[]): Promise<void> {
+  await queries.query(
+    `update erasures set deleted = jsonb_set(deleted, '{other}', to_jsonb(coalesce((deleted ->> 'other')::integer, 0) + 1))
+      where id = any($1::uuid[])`,
+    [erasures.map(({ id }) => id)],
+  );
+}
+
 /** Checks whether any of these calls started before its subject was erased. */
 export async function isAnyErased(queries: Queries, calls: readonly (ProjectSubject & { readonly startedAt: number })[]): Promise<boolean> {
   const tombstones = await findTombstones(queries, calls);

@@ -1,6 +1,6 @@
 /**
- * Learns from a whole conversation because a caller asked for it. This starts a batch immediately, even if other batches
- * are running.
+ * Learns from a whole conversation because a caller asked for it. This starts a batch immediately, even if other
+ * batches are running.
  *
  * Each batch makes paid calls that aren't charged to the caller's key. So if a batch is already going to do what the
  * caller asks for, we return that one, and we limit how many of these batches a project can have at a time.

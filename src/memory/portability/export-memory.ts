@@ -101,8 +101,8 @@ async function* readById({ queries, projectId, subject, exportedAt }: ExportScop
 }
 
 /**
- * The export of a subject contains the votes on its memories, as well as the votes that its calls cast on memories of the
- * whole project. The latter can only be imported into a project that has these memories.
+ * The export of a subject contains the votes on its memories, as well as the votes that its calls cast on memories of
+ * the whole project. The latter can only be imported into a project that has these memories.
  */
 function readVotes({ queries, projectId, subject, exportedAt }: ExportScope): AsyncGenerator<Page, void> {
   const read = (after: { item: string; voter: string }) =>

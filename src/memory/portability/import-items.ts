@@ -1,6 +1,6 @@
 /**
- * Imports memories and the votes on them. As in `items/items.ts`, we mask credentials in memories, refuse forbidden text,
- * and make live memories available to search immediately.
+ * Imports memories and the votes on them. As in `items/items.ts`, we mask credentials in memories, refuse forbidden
+ * text, and make live memories available to search immediately.
  */
 import { newId } from '../../core/ids.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';

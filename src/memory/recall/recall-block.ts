@@ -3,6 +3,7 @@
  * links or markup. Each one says when the memory was written, and where it comes from unless that's a conversation. We
  * leave out duplicates.
  */
+import { limitMarks } from '../../core/combining-marks.ts';
 import { wrapRecalled } from '../../dialects/prompt/recalled-block.ts';
 import { findInjection } from '../../guardrails/injection.ts';
 import type { Item } from '../records/item-record.ts';
@@ -124,10 +125,16 @@ function isNewerVersion({ memory, terms }: Line, older: Line): boolean {
 const invisibleCharacters = /(?![\u200c\u200d])\p{Default_Ignorable_Code_Point}/gu;
 
 /**
- * How much of a text we look at to fill a line, as a multiple of the line's length. It's more than 1, because links and
- * markup are removed.
+ * How much of a text we read at first, as a multiple of the line's length. This is usually enough to fill the line, and
+ * the less we read, the less time it takes to search it for injections.
  */
 const lookahead = 4;
+
+/**
+ * If links and markup leave too little of that to fill the line, we read the whole text, unless it's longer than this.
+ * Its length is measured after normalization, which turns some characters into several.
+ */
+const maxNormalizedLength = 8_000;
 
 /**
  * Converts a text to a single line, without links, tags, Markdown, or brackets that could close the block. Returns an
@@ -135,18 +142,27 @@ const lookahead = 4;
  * pattern.
  */
 export function sanitizeLine(text: string, maxLength: number): string {
-  const beginning = text.slice(0, lookahead * maxLength).toWellFormed();
-  if (findInjection(beginning) !== null) return '';
-  const bare = beginning
+  let read = text.slice(0, lookahead * maxLength).toWellFormed();
+  let line = removeMarkup(read);
+  if (read.length < text.length && line.length <= maxLength && limitMarks(text).normalize('NFKC').length <= maxNormalizedLength) {
+    read = text.toWellFormed();
+    line = removeMarkup(read);
+  }
+  if (findInjection(read) !== null) return '';
+  if (line === '' || (read.length === text.length && line.length <= maxLength)) return line;
+  return `${line.slice(0, maxLength).toWellFormed().trimEnd()}…`;
+}
+
+function removeMarkup(text: string): string {
+  return text
     .replace(/[\p{Cc}\s]+/gu, ' ')
     .replace(invisibleCharacters, '')
-    .replace(/!?\[([^\][]{0,500})\]\([^()]{0,2000}\)/g, '$1')
+    .replace(/!?\[([^\][]{0,500})\]\([^()]{0,4000}\)/g, '$1')
     .replace(/\b[a-z][a-z0-9+.-]{1,20}:\/\/\S+|\bwww\.\S+/gi, '(link)')
     .replace(/<[^<>]{0,500}>/g, ' ')
     .replace(/[[\]{}<>`*_#|\\]+/g, ' ')
     .replace(/ {2,}/g, ' ')
     .trim();
-  return bare.length > maxLength ? `${bare.slice(0, maxLength).toWellFormed().trimEnd()}…` : bare;
 }
 
 function toTermSet(text: string): ReadonlySet<string> {

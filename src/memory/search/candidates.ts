@@ -196,8 +196,8 @@ function textCandidatesSql(parts: readonly string[], recent: string): string {
      where not term.is_frequent
   ),
   recent as materialized (${recent}),
-  -- If we took only some matches of each of two terms, the passages that contain both are probably not among them. With a
-  -- frequent term, PostgreSQL would again read all passages that contain it.
+  -- If we took only some matches of each of two terms, the passages that contain both are probably not among them. With
+  -- a frequent term, PostgreSQL would again read all passages that contain it.
   incomplete as materialized (
     select term.rank, term.exact || term.stem as words
       from rarest term

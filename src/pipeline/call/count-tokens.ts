@@ -53,7 +53,8 @@ export interface TokenCount {
 
 /**
  * If `signal` aborts, we stop asking vendors and return the estimate. Throws `no_route`, `subscription_required`,
- * `guardrail_blocked` or the error of a ceiling that is reached. Throws `upstream_refused` if all vendors that we asked rejected the request.
+ * `guardrail_blocked` or the error of a ceiling that is reached. Throws `upstream_refused` if all vendors that we asked
+ * rejected the request.
  */
 export type CountTokens = (call: Call, project: ProjectContext, signal: AbortSignal) => Promise<TokenCount>;
 

@@ -1,4 +1,6 @@
-/** Translates a request between the chat and the messages dialect. This runs in the low-priority thread if it's slow. */
+/**
+ * Translates a request between the chat and the messages dialect. This runs in the low-priority thread if it's slow.
+ */
 import type { Candidate } from '../../core/candidate.ts';
 import type { RequestFormat } from '../../core/request-format.ts';
 import { rejectUntranslatable } from '../../dialects/contract/untranslatable.ts';

@@ -32,7 +32,9 @@ export interface VideoRequester {
   readonly projectId: string;
   /** The video providers that the project may use, or null if it may use all of them. */
   readonly providers: readonly string[] | null;
-  /** Throws if the key has reached a ceiling. We only check this for videos that weren't started through the gateway. */
+  /**
+   * Throws if the key has reached a ceiling. We only check this for videos that weren't started through the gateway.
+   */
   readonly checkCeilings: () => Promise<void>;
 }
 

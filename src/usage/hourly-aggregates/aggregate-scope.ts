@@ -13,8 +13,8 @@ const everywhere = {
 const ofProject = { ...everywhere, route: 'route', cache: 'cache', failover: 'failed_over', price: 'priced' } as const;
 
 /**
- * Chooses the stored aggregates that can answer a query, i.e. those that record both the attribute to group by and every
- * attribute to filter by. Returns null if no scope has all of them.
+ * Chooses the stored aggregates that can answer a query, i.e. those that record both the attribute to group by and
+ * every attribute to filter by. Returns null if no scope has all of them.
  */
 export function aggregateScopeOf(filter: CallFilter, group: Group | null): AggregateScope | null {
   // The filter `attempted` selects calls. Only the aggregates by provider contain the models that were attempted, but

@@ -1,11 +1,15 @@
 /**
- * Runs the cases that a client has. As a program it is called with the name of a driver, and prints one JSON line per case. The job is in the
- * variable CLIENT_JOB: `{ id, url, key, flavor, samples, concurrency, runs: [{ vendor, case, model }] }`.
+ * Runs the cases that a client has. As a program it is called with the name of a driver, and prints one JSON line per
+ * case. The job is in the variable CLIENT_JOB: `{ id, url, key, flavor, samples, concurrency, runs: [{ vendor, case,
+ * model }] }`.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** A case that takes this long never ends. Old SDKs wait forever after some failures, and LangChain repeats a call for a minute. */
+/**
+ * A case that takes this long never ends. Old SDKs wait forever after some failures, and LangChain repeats a call for a
+ * minute.
+ */
 const limitMs = 180_000;
 
 /**

@@ -6,6 +6,7 @@ import { createErase } from '../../../src/memory/erasure/erase.ts';
 import { listErasures } from '../../../src/memory/erasure/erasure-report.ts';
 import { createErasureSteps } from '../../../src/memory/erasure/erasure-steps.ts';
 import { redactErased } from '../../../src/memory/erasure/tombstones.ts';
+import { createItems } from '../../../src/memory/items/items.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import { chatBody, createProject, record, settledCall } from '../calls.ts';
 
@@ -21,7 +22,22 @@ describeDatabases('erasures that found nothing', (database) => {
       return id;
     };
     await record(database(), [settledCall({ projectId, subject: 'known', body: chatBody('u hello'), answer: 'hi' })]);
-    const kept = [await eraseAt(-31, 'unfinished'), await eraseAt(-29, 'recent'), await eraseAt(-31, 'known'), await eraseAt(-31, 'late')];
+    const { id: item } = await createItems({ database: database(), clock: systemClock }).write(
+      projectId,
+      { text: 'Prices exclude tax', kind: 'fact', importance: 3, subject: null, pinned: false },
+      { origin: 'agent', author: 'key:a' },
+    );
+    await database().query(
+      `insert into memory_votes (item_id, voter, project_id, subject, useful, voted_at) values ($1::uuid, 'key:a', $2::uuid, 'voter', true, now())`,
+      [item, projectId],
+    );
+    const kept = [
+      await eraseAt(-31, 'unfinished'),
+      await eraseAt(-29, 'recent'),
+      await eraseAt(-31, 'known'),
+      await eraseAt(-31, 'late'),
+      await eraseAt(-31, 'voter'),
+    ];
     const [inFlight, unknown] = [await eraseAt(-31, 'in flight'), await eraseAt(-31, 'unknown')];
     await redactErased(database(), [settledCall({ projectId, subject: 'late' })]);
     for (const [id, openCalls] of [[inFlight, 1] as const, [unknown, 0] as const])

@@ -276,6 +276,14 @@ test('only reads as much of a long memory as a line can show', () => {
   expect([...omitted.values()]).toEqual(['unsafe']);
 });
 
+test('shows the text after a long link, or that the line is incomplete', () => {
+  const link = `[doc](https://files.example/${'x'.repeat(2_000)})`;
+  const { block } = formatRecallBlock([memory(`${link} the deadline is 5 May`)], tenMemories);
+  expect(block).toContain('- doc the deadline is 5 May (');
+  const endless = formatRecallBlock([memory(`${link} the deadline is 5 May ${'ﷺ'.repeat(500)}`)], tenMemories);
+  expect(endless.block).toMatch(/^- doc \(.*…/m);
+});
+
 test.each([100, 500, 4_000])('fills a budget of %s tokens with memories and the lines around them', (budget) => {
   const bytes = (text: string) => Buffer.byteLength(text);
   const short = Array.from({ length: 200 }, (_, index) => memory(`Ada's note ${index} ${String(index * 7_919).repeat(12)}`));
