@@ -13,7 +13,6 @@ import { countNewBytes } from '../core/repeated-parts.ts';
 import { isConnectionError } from '../db/connection-errors.ts';
 import type { Database, Queries } from '../db/database.ts';
 import { isLockTimeout, lockProject } from '../db/locks.ts';
-import { databaseOf } from '../db/query-slots.ts';
 import { toBatches } from '../db/row-batches.ts';
 import type { Logger } from '../observability/logger.ts';
 import { traceBatch } from '../observability/tracing.ts';
@@ -72,18 +71,14 @@ export interface BatchStoreOptions {
 
 interface SetAsideProjects {
   has(projectId: string): boolean;
+  /** True if no more projects can be set aside. We then wait for locks as long as it takes. */
+  isFull(): boolean;
   /** Called if a lock of this project was held for too long. */
   add(projectId: string): void;
 }
 
-/** Describes how we store batches: together with other projects, or for one project alone. */
-interface Lane {
-  readonly database: Pick<Database, 'transaction'>;
-  /** Settings for each transaction. */
-  readonly settings?: string | undefined;
-  /** Missing if the lane belongs to a single project. */
-  readonly setAside?: SetAsideProjects | undefined;
-}
+/** `single` batches contain the calls of one project that's set aside, and `shared` batches those of all others. */
+type Lane = 'shared' | 'single';
 
 interface BatchEntry {
   readonly call: SettledCall;
@@ -92,6 +87,8 @@ interface BatchEntry {
    * were settled by `recover.ts`, because the journal has no `settled` record for them.
    */
   readonly encode: ((call: SettledCall) => Buffer) | null;
+  /** True if the record refers to text that isn't in its segment. */
+  readonly isIncomplete?: boolean;
 }
 
 export interface BatchCounts {
@@ -102,37 +99,62 @@ export interface BatchCounts {
 
 /** A batch is limited in bytes as well as in rows, because its texts are parsed and hashed on the event loop. */
 export const maxBatchBytes = 4 * 1_024 * 1_024;
-/** While a batch waits for a lock, all projects wait. Other batches usually release theirs much earlier. */
-const lockTimeoutMs = 500;
+/**
+ * While a shared batch waits for a lock, all projects wait. The lock may just belong to a batch of another process, so
+ * we wait for several times as long as our own batches take. They sometimes wait for locks as well, so without an upper
+ * bound, each wait could make the next one longer.
+ */
+const sharedLockTimeout = { batches: 4, minMs: 1_000, maxMs: 10_000 };
 /** If only one project has to wait, we can wait longer, but no longer than the statement timeout of 30 seconds. */
-const setAsideLockTimeoutMs = 5_000;
+const singleLockTimeoutMs = 5_000;
+/** After each batch, the slowest batch counts a tenth less. */
+const slowestBatchDecay = 0.9;
 
 export function createBatchStore(options: BatchStoreOptions) {
   const { database, store, beforeStore, quarantine, logger, failpoint, setAside, onStored, onRejected } = options;
-  const shared: Lane = { database, setAside, settings: setAside && limitLockWait(lockTimeoutMs) };
   /**
    * The ids of calls that have been stored or rejected. If the same calls are passed to `storeEntries` again, either
    * after an error or because their project was set aside, we skip these. We forget them once all calls of that batch
    * are done.
    */
   const done = new Set<string>();
+  /** The ids of calls that are already in the quarantine, in case we have to store them again. */
+  const inQuarantine = new Set<string>();
+  /** How long the slowest of the recent shared batches took once it had the locks of its projects. */
+  let slowestBatchMs = 0;
   let stored = 0;
   let quarantined = 0;
   let rejected = 0;
+
+  const isSetAside = ({ metadata }: SettledCall, lane: Lane): boolean => lane === 'shared' && setAside?.has(metadata.projectId) === true;
+
+  const lockTimeoutMs = (lane: Lane): number | null => {
+    if (lane === 'single') return singleLockTimeoutMs;
+    if (!setAside || setAside.isFull()) return null;
+    const { batches, minMs, maxMs } = sharedLockTimeout;
+    return Math.min(Math.max(Math.round(batches * slowestBatchMs), minMs), maxMs);
+  };
 
   const commit = async (unsanitized: readonly SettledCall[], lane: Lane): Promise<void> => {
     // Calls from memory haven't been validated. If one of their values has the wrong type, `sanitizeCall` may throw.
     const calls = unsanitized.map(sanitizeCall);
     await beforeStore?.(calls);
+    const timeoutMs = lockTimeoutMs(lane);
+    let startedAt = 0;
     await traceBatch(
       calls.map(({ metadata }) => metadata.trace),
       () =>
-        lane.database.transaction(async (tx) => {
-          await lockProject(tx, [...new Set(calls.map(({ metadata }) => metadata.projectId))], 'shared');
-          await store(tx, calls);
-          failpoint('before commit');
-        }, lane.settings),
+        database.transaction(
+          async (tx) => {
+            await lockProject(tx, [...new Set(calls.map(({ metadata }) => metadata.projectId))], 'shared');
+            startedAt = performance.now();
+            await store(tx, calls);
+            failpoint('before commit');
+          },
+          timeoutMs === null ? undefined : `set local lock_timeout = ${timeoutMs}`,
+        ),
     );
+    if (lane === 'shared') slowestBatchMs = Math.max(performance.now() - startedAt, slowestBatchMs * slowestBatchDecay);
     for (const { metadata } of calls) done.add(metadata.id);
     onStored?.(calls);
   };
@@ -150,8 +172,7 @@ export function createBatchStore(options: BatchStoreOptions) {
       failpoint('after store');
       stored += entries.length;
     } catch (error) {
-      if (lane.setAside && isLockTimeout(error)) return storeByProject(entries, lane, lane.setAside);
-      if (!isDataError(error)) throw error;
+      if (!isDataError(error)) return storeByProject(entries, lane, error);
       if (entries.length === 1) return isolate(first, error, lane);
       const middle = Math.ceil(entries.length / 2);
       await storeBatch(entries.slice(0, middle), lane);
@@ -159,13 +180,13 @@ export function createBatchStore(options: BatchStoreOptions) {
     }
   };
 
-  /** Finds out which project is locked. */
-  const storeByProject = async (entries: readonly BatchEntry[], lane: Lane, aside: SetAsideProjects): Promise<void> => {
+  /** After a lock timeout, finds the locked project and sets it aside. Throws all other errors. */
+  const storeByProject = async (entries: readonly BatchEntry[], lane: Lane, error: unknown): Promise<void> => {
+    if (lane === 'single' || !setAside || !isLockTimeout(error)) throw error;
     const byProject = Map.groupBy(entries, ({ call }) => call.metadata.projectId);
-    for (const [projectId, ofProject] of byProject) {
-      if (byProject.size === 1) aside.add(projectId);
-      else await storeBatch(ofProject, lane);
-    }
+    const [projectId = ''] = byProject.keys();
+    if (byProject.size === 1) return setAside.add(projectId);
+    for (const ofProject of byProject.values()) await storeBatch(ofProject, lane);
   };
 
   /**
@@ -174,7 +195,8 @@ export function createBatchStore(options: BatchStoreOptions) {
    */
   const isolate = async (entry: BatchEntry, cause: unknown, lane: Lane): Promise<void> => {
     const { call } = entry;
-    if (entry.encode) await addToQuarantine(call.metadata.id, entry.encode(call));
+    const { id } = call.metadata;
+    if (entry.encode && !inQuarantine.has(id) && (await addToQuarantine(id, entry.encode(call)))) inQuarantine.add(id);
     for (const smaller of [{ ...call, content: null }, stripText(call)]) {
       try {
         await commit([smaller], lane);
@@ -182,14 +204,14 @@ export function createBatchStore(options: BatchStoreOptions) {
         logger.error({ err: cause, ...callFields(call.metadata) }, 'database rejected the text of a call; call stored without text');
         return;
       } catch (error) {
-        if (!isDataError(error)) throw error;
+        if (!isDataError(error)) return storeByProject([entry], lane, error);
       }
     }
     // This may not be the record's fault. If the embedded database has crashed, every statement fails with an error
     // that has no SQLSTATE. In that case this query throws as well, so we keep the record and retry.
     await database.query('select 1');
     rejected += 1;
-    done.add(call.metadata.id);
+    done.add(id);
     onRejected?.(call);
     logger.error({ err: cause, ...billingFields(call) }, 'database rejected a call; call not stored');
   };
@@ -208,12 +230,13 @@ export function createBatchStore(options: BatchStoreOptions) {
     return isWritten;
   };
 
-  const keepIncomplete = async ({ metadata }: SettledCall, { raw }: Frame): Promise<void> => {
-    const inQuarantine = await addToQuarantine(metadata.id, raw);
-    logger.error({ ...callFields(metadata), inQuarantine }, 'call stored without its text because the journal is damaged');
+  const reportIncomplete = async ({ call, encode }: BatchEntry): Promise<void> => {
+    const isKept = encode !== null && (await addToQuarantine(call.metadata.id, encode(call)));
+    const fields = { ...callFields(call.metadata), inQuarantine: isKept };
+    logger.error(fields, 'call stored without its text because the journal is damaged');
   };
 
-  const storeEntries = async (entries: readonly BatchEntry[], lane = shared): Promise<void> => {
+  const storeEntries = async (entries: readonly BatchEntry[], lane: Lane = 'shared'): Promise<void> => {
     // If a write was retried, the journal contains two copies of a record.
     const seen = new Set(done);
     const pending: BatchEntry[] = [];
@@ -224,30 +247,18 @@ export function createBatchStore(options: BatchStoreOptions) {
     }
     for (const batch of toBatches(pending, textBytes, maxBatchBytes)) await storeBatch(batch, lane);
     // The calls of a project that was set aside in between will be passed again.
-    for (const { call } of entries) if (!isSetAside(call, lane)) done.delete(call.metadata.id);
+    const finished = entries.filter(({ call }) => !isSetAside(call, lane));
+    for (const entry of finished) if (entry.isIncomplete) await reportIncomplete(entry);
+    for (const { call } of finished) {
+      done.delete(call.metadata.id);
+      inQuarantine.delete(call.metadata.id);
+    }
   };
 
-  /** Returns the settled calls that `isOurs` selects, and quarantines records that we can't read. */
-  const readEntries = async (
-    frames: readonly Frame[],
-    isOurs: (call: SettledCall) => boolean,
-    observe: (record: JournalRecord) => void = () => undefined,
-  ): Promise<BatchEntry[]> => {
-    const entries: BatchEntry[] = [];
-    for (const frame of frames) {
-      const record = decodeRecord(frame);
-      if (record.kind === 'settled') {
-        if (!isOurs(record.call)) continue;
-        entries.push({ call: record.call, encode: () => frame.raw });
-        if (record.isIncomplete) await keepIncomplete(record.call, frame);
-      } else if (record.kind !== 'unreadable') observe(record);
-      else {
-        const inQuarantine = await addToQuarantine(record.callId, frame.raw);
-        rejected += 1;
-        logger.error({ call: record.callId, inQuarantine }, 'journal record not readable by this version');
-      }
-    }
-    return entries;
+  const keepUnreadable = async (callId: string | null, { raw }: Frame): Promise<void> => {
+    const isKept = await addToQuarantine(callId, raw);
+    rejected += 1;
+    logger.error({ call: callId, inQuarantine: isKept }, 'journal record not readable by this version');
   };
 
   return {
@@ -256,18 +267,27 @@ export function createBatchStore(options: BatchStoreOptions) {
      * call it again with the same frames, and it continues with those calls that aren't stored yet.
      */
     async storeFrames(frames: readonly Frame[], observe?: (record: JournalRecord) => void): Promise<SettledCall[]> {
-      const entries = await readEntries(frames, (call) => !isSetAside(call, shared), observe);
+      const entries: BatchEntry[] = [];
+      for (const frame of frames) {
+        const record = decodeRecord(frame);
+        if (record.kind === 'settled') entries.push({ ...record, encode: () => frame.raw });
+        else if (record.kind === 'unreadable') await keepUnreadable(record.callId, frame);
+        else observe?.(record);
+      }
       await storeEntries(entries);
       return entries.map(({ call }) => call);
     },
     /** Stores the calls of a project that's set aside. If this throws, call it again as for `storeFrames`. */
     async storeFramesOf(projectId: string, frames: readonly Frame[]): Promise<void> {
-      // We only need to decode records that mention the project.
-      const entries = await readEntries(
-        frames.filter(({ meta }) => meta.includes(projectId)),
-        ({ metadata }) => metadata.projectId === projectId,
-      );
-      await storeEntries(entries, { database: databaseOf(database, projectId), settings: limitLockWait(setAsideLockTimeoutMs) });
+      const entries = frames.flatMap((frame): BatchEntry[] => {
+        // We only need to decode records that mention the project.
+        if (!frame.meta.includes(projectId)) return [];
+        const record = decodeRecord(frame);
+        // The drain has already quarantined records that we can't read.
+        if (record.kind !== 'settled' || record.call.metadata.projectId !== projectId) return [];
+        return [{ ...record, encode: () => frame.raw }];
+      });
+      await storeEntries(entries, 'single');
     },
     /**
      * Stores calls whose `settled` record is in the journal. Like `storeFrames`, this can be called again after an
@@ -278,14 +298,6 @@ export function createBatchStore(options: BatchStoreOptions) {
     storeAll: (calls: readonly SettledCall[]): Promise<void> => storeEntries(calls.map((call) => ({ call, encode: null }))),
     counts: (): BatchCounts => ({ stored, quarantined, rejected }),
   };
-}
-
-function isSetAside({ metadata }: SettledCall, { setAside }: Lane): boolean {
-  return setAside?.has(metadata.projectId) === true;
-}
-
-function limitLockWait(timeoutMs: number): string {
-  return `set local lock_timeout = ${timeoutMs}`;
 }
 
 function encodeSettled(call: SettledCall): Buffer {

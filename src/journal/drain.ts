@@ -80,7 +80,7 @@ export function createDrain(options: DrainOptions): Drain {
   const setAside = createSetAside({
     segments: journal.segments,
     drained: () => position,
-    storeWindow: (projectId, part) => storeWindow(part, (frames) => batches.storeFramesOf(projectId, frames)),
+    storeWindowOf: (part, projectId) => storeWindow(part, (frames) => batches.storeFramesOf(projectId, frames)),
     onProgress() {
       waiters.resolveReached();
       if (!loop.isFailing) loop.wake(intervalMs);
@@ -92,6 +92,7 @@ export function createDrain(options: DrainOptions): Drain {
     ...{ database, store, beforeStore, quarantine, logger, failpoint, onStored, onRejected },
     setAside: {
       has: setAside.has,
+      isFull: setAside.isFull,
       add(projectId) {
         setAside.add(projectId, storedUntil ?? performance.now());
         logger.info({ projectId }, 'project is locked; storing its calls separately');
@@ -171,11 +172,12 @@ export function createDrain(options: DrainOptions): Drain {
 
   const drainSegment = async (segment: Segment, endOffset: number): Promise<void> => {
     while (position.offset < endOffset && !isStopped) {
-      setAside.takeBack();
+      await setAside.takeBack();
       const { end, calls } = recent.next(segment.number, position.offset, endOffset);
       let offset = end;
       if (calls === null) offset = await storeWindow({ segment, start: position.offset, end }, batches.storeFrames);
       else await batches.storeSettled(calls);
+      if (isStopped) return; // If a project was locked, its calls haven't been stored.
       position = { segment: segment.number, offset };
       recent.removeBefore(position.segment, position.offset);
       setAside.wake();

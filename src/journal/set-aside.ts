@@ -5,8 +5,11 @@
  * stores them like all others.
  *
  * A reader never overtakes the drain. When it has caught up, the drain takes the project back.
+ *
+ * Each reader reads the records of all projects, so only a few projects can be set aside at the same time.
  */
 import { type BackgroundLoop, createBackgroundLoop } from '../core/background-loop.ts';
+import { withTimeout } from '../core/time-limit.ts';
 import { isLockTimeout } from '../db/locks.ts';
 import { createQuerySlots } from '../db/query-slots.ts';
 import { isBefore, type Position } from './position.ts';
@@ -23,8 +26,8 @@ export interface SetAsideOptions {
   /** The position of the drain. */
   readonly drained: () => Position;
   /** Stores the project's calls in the first window of `part`. Resolves to the offset at which to continue. */
-  readonly storeWindow: (projectId: string, part: SegmentPart) => Promise<number>;
-  /** Called when a reader has stored a part of the journal. */
+  readonly storeWindowOf: (part: SegmentPart, projectId: string) => Promise<number>;
+  /** Called when a reader has stored a window. */
   readonly onProgress: () => void;
   /** Called for the first of several failures of the same project. We retry in any case. */
   readonly onFirstFailure: (error: unknown, projectId: string) => void;
@@ -36,24 +39,34 @@ interface Reader {
   position: Position;
   /** We've stored all calls of the project that were written before this time (`performance.now()`). */
   storedUntil: number;
+  /** True if the last window couldn't be stored because the project was locked. */
+  isLocked: boolean;
   readonly loop: BackgroundLoop;
 }
 
 const backoff = { initialMs: 250, maxMs: 5_000 };
 /** Each reader that waits for a lock occupies a connection, so only this many wait at the same time, and take turns. */
 const maxWaiting = 3;
+const maxProjects = 8;
+/** How long the drain waits for readers that have almost caught up. */
+const handOverMs = 500;
 
 export function createSetAside(options: SetAsideOptions) {
-  const { segments, drained, storeWindow, onProgress, onFirstFailure, onRecovered } = options;
+  const { segments, drained, storeWindowOf, onProgress, onFirstFailure, onRecovered } = options;
   const readers = new Map<string, Reader>();
   const turns = createQuerySlots(maxWaiting);
+  let isStopped = false;
+  /** The position of the drain at the previous `takeBack`. */
+  let previous: Position = { segment: 0, offset: 0 };
 
-  const storeUnlessLocked = async (projectId: string, part: SegmentPart): Promise<number> => {
+  const storeUnlessLocked = async (projectId: string, reader: Reader, part: SegmentPart): Promise<void> => {
     try {
-      return await storeWindow(projectId, part);
+      reader.position = { segment: part.segment.number, offset: await storeWindowOf(part, projectId) };
+      reader.isLocked = false;
+      onProgress();
     } catch (error) {
-      if (isLockTimeout(error)) return part.start;
-      throw error;
+      if (!isLockTimeout(error)) throw error;
+      reader.isLocked = true;
     }
   };
 
@@ -68,10 +81,8 @@ export function createSetAside(options: SetAsideOptions) {
       const end = number === target.segment ? target.offset : segment.bytes;
       while (reader.position.offset < end) {
         const part = { segment, start: reader.position.offset, end };
-        const offset = await turns.run(() => storeUnlessLocked(projectId, part), signal);
-        reader.position = { segment: number, offset };
+        await turns.run(() => storeUnlessLocked(projectId, reader, part), signal);
         signal.throwIfAborted();
-        onProgress();
       }
     }
     reader.storedUntil = startedAt;
@@ -80,10 +91,23 @@ export function createSetAside(options: SetAsideOptions) {
 
   const isBehind = ({ position }: Reader): boolean => isBefore(position, drained());
 
+  /** True if the reader can probably store its last window right away. */
+  const isAlmostDone = (reader: Reader): boolean =>
+    isBehind(reader) && !isBefore(reader.position, previous) && !reader.isLocked && !reader.loop.isFailing;
+
+  const catchUp = async ({ loop }: Reader): Promise<void> => {
+    await loop.idle(); // A run in progress may have started before the drain reached its current position.
+    await loop.runNow();
+  };
+
+  const catchUpAll = (selected: readonly Reader[]): Promise<unknown> => Promise.allSettled(selected.map(catchUp));
+
   return {
     has: (projectId: string): boolean => readers.has(projectId),
-    /** Sets a project aside from the position of the drain on. */
+    isFull: (): boolean => readers.size >= maxProjects,
+    /** Sets a project aside from the position of the drain on. Does nothing after `stop`. */
     add(projectId: string, storedUntil: number): void {
+      if (isStopped) return;
       const loop = createBackgroundLoop({
         run: (signal) => follow(projectId, reader, signal),
         intervalMs: null,
@@ -91,7 +115,7 @@ export function createSetAside(options: SetAsideOptions) {
         onFirstFailure: (error) => onFirstFailure(error, projectId),
         onRecovered: () => onRecovered(projectId),
       });
-      const reader: Reader = { position: drained(), storedUntil, loop };
+      const reader: Reader = { position: drained(), storedUntil, isLocked: true, loop };
       readers.set(projectId, reader);
     },
     /** Tells the readers that the drain has moved on. */
@@ -99,10 +123,14 @@ export function createSetAside(options: SetAsideOptions) {
       for (const { loop } of readers.values()) if (!loop.isFailing) loop.wake();
     },
     /**
-     * Removes the projects whose readers have caught up. Only call this before the drain looks at the next calls.
-     * Otherwise, it may have skipped calls that the reader hasn't seen yet.
+     * Removes the projects whose readers have caught up. Only call this before the drain looks at the next window.
+     * Otherwise, it may have skipped calls that the reader hasn't seen yet. While the drain is busy, each reader is at
+     * least one window behind, so we wait for those that only have to store the last one.
      */
-    takeBack(): void {
+    async takeBack(): Promise<void> {
+      const almostDone = [...readers.values()].filter(isAlmostDone);
+      if (almostDone.length > 0) await withTimeout(catchUpAll(almostDone), handOverMs, () => undefined);
+      previous = drained();
       for (const [projectId, reader] of readers) {
         if (isBehind(reader)) continue;
         readers.delete(projectId);
@@ -121,14 +149,10 @@ export function createSetAside(options: SetAsideOptions) {
     },
     /** Resolves when each reader has caught up with the drain or has failed. */
     async finish(): Promise<void> {
-      await Promise.allSettled(
-        [...readers.values()].map(async ({ loop }) => {
-          await loop.idle();
-          await loop.runNow();
-        }),
-      );
+      await catchUpAll([...readers.values()]);
     },
     stop(): void {
+      isStopped = true;
       for (const { loop } of readers.values()) void loop.stop(); // Don't wait for this, because a run may hang in the database.
     },
   };

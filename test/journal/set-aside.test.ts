@@ -5,21 +5,15 @@ import { createStoreBatch } from '../../src/app/store-batch.ts';
 import type { SettledCall } from '../../src/core/call.ts';
 import type { Database, Queries } from '../../src/db/database.ts';
 import { lockConversations, lockProject } from '../../src/db/locks.ts';
-import type { StoreCalls } from '../../src/journal/batch-store.ts';
 import { createRecovery } from '../../src/journal/recover.ts';
 import { createKnownPrompts } from '../../src/memory/conversations/known-prompts.ts';
 import { createCredentialMasker } from '../../src/memory/text/credential-masker.ts';
 import { createProject } from '../memory/calls.ts';
 import { createTestDatabase, describePostgres, openTestDatabase } from '../support/postgres.ts';
 import type { TestDatabase } from '../support/postgres-database.ts';
-import { connectionError, settledCall, until, withText } from './calls.ts';
+import { connectionError, settledCall, until } from './calls.ts';
 import { idsOf, withDrain } from './drain-helper.ts';
-
-const request = JSON.stringify({ model: 'standard', messages: [{ role: 'user', content: 'hello' }] });
-
-function callOf(projectId: string, text = request): SettledCall {
-  return settledCall({ metadata: { projectId }, content: withText(text) });
-}
+import { callOf, createLockedStore, locked, other } from './locked-store.ts';
 
 const ids = (calls: readonly SettledCall[]): string[] => idsOf([calls]);
 
@@ -186,22 +180,6 @@ describePostgres('a locked project', () => {
 });
 
 describe('a project that was set aside', () => {
-  const [locked, other] = ['01900000-0000-7000-8000-00000000000a', '01900000-0000-7000-8000-00000000000b'];
-
-  /** Stores into memory. While `isLocked` is true, batches with calls of the locked project fail. */
-  const createLockedStore = () => {
-    const state = {
-      isLocked: true,
-      batches: [] as (readonly SettledCall[])[],
-      store: (async (_tx, calls) => {
-        if (state.isLocked && calls.some(({ metadata }) => metadata.projectId === locked))
-          throw Object.assign(new Error('canceling statement due to lock timeout'), { code: '55P03' });
-        state.batches.push(calls);
-      }) satisfies StoreCalls,
-    };
-    return state;
-  };
-
   test.each([
     ['memory', 16_000_000],
     ['disk', 0],

@@ -92,7 +92,7 @@ export const journalMutants: readonly Mutant[] = [
   {
     name: 'the record of a rejected call is dropped',
     file: batches,
-    passage: 'if (entry.encode) await addToQuarantine(call.metadata.id, entry.encode(call));',
+    passage: 'if (entry.encode && !inQuarantine.has(id) && (await addToQuarantine(id, entry.encode(call)))) inQuarantine.add(id);',
     replacement: '',
     seeds: 1,
   },
