@@ -213,7 +213,8 @@ describe.each(Object.keys(streams))('a %s stream that the caller abandons', (nam
     };
     await Promise.all(Array.from({ length: 150 }, work));
     const calls = await storedCalls(gateway(), models);
-    const mostHidden = tokensWithin(performance.now() - startedAt);
+    const choices = 'n' in body ? Number(body.n) : 1;
+    const mostHidden = choices * tokensWithin(performance.now() - startedAt);
     const isReported = (event: ScriptedEvent): boolean => event.text.includes(String(reported.output));
     for (const [index, cut] of cuts.entries()) {
       const arrived = events.filter((_, position) => (ends[position] ?? 0) <= cut);
