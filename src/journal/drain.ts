@@ -94,6 +94,7 @@ export function createDrain(options: DrainOptions): Drain {
       has: setAside.has,
       isFull: setAside.isFull,
       add(projectId) {
+        if (isStopped) return; // Nobody would stop the reader. Recovery stores these calls.
         setAside.add(projectId, storedUntil ?? performance.now());
         logger.info({ projectId }, 'project is locked; storing its calls separately');
       },

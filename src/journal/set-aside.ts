@@ -55,7 +55,6 @@ export function createSetAside(options: SetAsideOptions) {
   const { segments, drained, storeWindowOf, onProgress, onFirstFailure, onRecovered } = options;
   const readers = new Map<string, Reader>();
   const turns = createQuerySlots(maxWaiting);
-  let isStopped = false;
   /** The position of the drain at the previous `takeBack`. */
   let previous: Position = { segment: 0, offset: 0 };
 
@@ -105,9 +104,8 @@ export function createSetAside(options: SetAsideOptions) {
   return {
     has: (projectId: string): boolean => readers.has(projectId),
     isFull: (): boolean => readers.size >= maxProjects,
-    /** Sets a project aside from the position of the drain on. Does nothing after `stop`. */
+    /** Sets a project aside from the position of the drain on. Don't call this after `stop`. */
     add(projectId: string, storedUntil: number): void {
-      if (isStopped) return;
       const loop = createBackgroundLoop({
         run: (signal) => follow(projectId, reader, signal),
         intervalMs: null,
@@ -152,7 +150,6 @@ export function createSetAside(options: SetAsideOptions) {
       await catchUpAll([...readers.values()]);
     },
     stop(): void {
-      isStopped = true;
       for (const { loop } of readers.values()) void loop.stop(); // Don't wait for this, because a run may hang in the database.
     },
   };
