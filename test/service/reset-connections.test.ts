@@ -7,7 +7,16 @@ import { paths } from './dialects-gateway.ts';
 
 const body =
   '{"choices":[{"index":0,"message":{"role":"assistant","content":"Hello"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":1}}';
-const answer = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+// The client keeps the connection for 30 seconds, or longer if the vendor says so. A slow machine may need more to
+// prepare the large prompt.
+const answer = [
+  'HTTP/1.1 200 OK',
+  'content-type: application/json',
+  `content-length: ${body.length}`,
+  'keep-alive: timeout=600',
+  '',
+  body,
+].join('\r\n');
 
 /**
  * When the vendor resets a connection that has already served a request: at the first bytes of the next one, or once it
@@ -17,18 +26,23 @@ let resetsAt: 'start' | 'end' = 'start';
 let resets = 0;
 const vendor = createServer((socket: Socket) => {
   let served = 0;
-  let received = '';
+  let head = '';
+  /** How many bytes of the request haven't arrived yet. Null until its headers have. */
+  let missing: number | null = null;
   socket.on('error', () => undefined);
   socket.on('data', (chunk: Buffer) => {
-    received += chunk.toString('latin1');
-    const [, length = '0'] = /content-length: (\d+)/i.exec(received) ?? [];
-    const isWhole = received.length >= received.indexOf('\r\n\r\n') + 4 + Number(length);
+    if (missing === null) {
+      head += chunk.toString('latin1');
+      const [headers, length] = /^.*content-length: (\d+).*?\r\n\r\n/is.exec(head) ?? [];
+      if (headers !== undefined) missing = Number(length) - (head.length - headers.length);
+    } else missing -= chunk.length;
+    const isWhole = missing === 0;
     if (served === 1 && (resetsAt === 'start' || isWhole)) {
       resets += 1;
       socket.resetAndDestroy();
     } else if (isWhole) {
       served += 1;
-      received = '';
+      [head, missing] = ['', null];
       socket.write(answer);
     }
   });
