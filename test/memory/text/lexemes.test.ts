@@ -10,7 +10,7 @@ const texts = [
   'Der Tee schmeckte, 我喜欢乌龙茶, naïve Σίσυφος',
   // The compatibility form of this character has three letters, so there is a word of 3,000.
   '㍱'.repeat(1_000),
-  ...[2_000, 2_046, 2_047].map((length) => `${'x'.repeat(length)} of ${length}`),
+  ...[2_000, 2_046, 2_047].flatMap((length) => [`${'x'.repeat(length)} of ${length}`, `${length}: ${'x'.repeat(length)}`]),
   '',
 ];
 
