@@ -73,6 +73,8 @@ interface SetAsideProjects {
   has(projectId: string): boolean;
   /** True if no more projects can be set aside. We then wait for locks as long as it takes. */
   isFull(): boolean;
+  /** True if this part of a record contains the id of a project that's set aside. */
+  isMentionedIn(meta: Buffer): boolean;
   /** Called if a lock of this project was held for too long. */
   add(projectId: string): void;
 }
@@ -91,6 +93,11 @@ interface BatchEntry {
   readonly isIncomplete?: boolean;
 }
 
+interface UnreadableRecord {
+  readonly callId: string | null;
+  readonly frame: Frame;
+}
+
 export interface BatchCounts {
   readonly stored: number;
   readonly quarantined: number;
@@ -105,8 +112,11 @@ export const maxBatchBytes = 4 * 1_024 * 1_024;
  * bound, each wait could make the next one longer.
  */
 const sharedLockTimeout = { batches: 4, minMs: 1_000, maxMs: 10_000 };
-/** If only one project has to wait, we can wait longer, but no longer than the statement timeout of 30 seconds. */
-const singleLockTimeoutMs = 5_000;
+/**
+ * If only one project has to wait, we can wait longer, and so can recovery. But a process that is stopping waits for
+ * it, so this has to be far below the statement timeout of 30 seconds.
+ */
+const longLockTimeoutMs = 5_000;
 /** After each batch, the slowest batch counts a tenth less. */
 const slowestBatchDecay = 0.9;
 
@@ -129,8 +139,8 @@ export function createBatchStore(options: BatchStoreOptions) {
   const isSetAside = ({ metadata }: SettledCall, lane: Lane): boolean => lane === 'shared' && setAside?.has(metadata.projectId) === true;
 
   const lockTimeoutMs = (lane: Lane): number | null => {
-    if (lane === 'single') return singleLockTimeoutMs;
-    if (!setAside || setAside.isFull()) return null;
+    if (lane === 'single' || !setAside) return longLockTimeoutMs;
+    if (setAside.isFull()) return null;
     const { batches, minMs, maxMs } = sharedLockTimeout;
     return Math.min(Math.max(Math.round(batches * slowestBatchMs), minMs), maxMs);
   };
@@ -154,7 +164,8 @@ export function createBatchStore(options: BatchStoreOptions) {
           timeoutMs === null ? undefined : `set local lock_timeout = ${timeoutMs}`,
         ),
     );
-    if (lane === 'shared') slowestBatchMs = Math.max(performance.now() - startedAt, slowestBatchMs * slowestBatchDecay);
+    if (lane === 'shared' && timeoutMs !== null)
+      slowestBatchMs = Math.max(performance.now() - startedAt, slowestBatchMs * slowestBatchDecay);
     for (const { metadata } of calls) done.add(metadata.id);
     onStored?.(calls);
   };
@@ -172,7 +183,8 @@ export function createBatchStore(options: BatchStoreOptions) {
       failpoint('after store');
       stored += entries.length;
     } catch (error) {
-      if (!isDataError(error)) return storeByProject(entries, lane, error);
+      if (isSharedLockTimeout(error, lane)) return storeByProject(entries);
+      if (!isDataError(error)) throw error;
       if (entries.length === 1) return isolate(first, error, lane);
       const middle = Math.ceil(entries.length / 2);
       await storeBatch(entries.slice(0, middle), lane);
@@ -180,13 +192,15 @@ export function createBatchStore(options: BatchStoreOptions) {
     }
   };
 
-  /** After a lock timeout, finds the locked project and sets it aside. Throws all other errors. */
-  const storeByProject = async (entries: readonly BatchEntry[], lane: Lane, error: unknown): Promise<void> => {
-    if (lane === 'single' || !setAside || !isLockTimeout(error)) throw error;
+  const isSharedLockTimeout = (error: unknown, lane: Lane): boolean => lane === 'shared' && setAside !== undefined && isLockTimeout(error);
+
+  /** After a lock timeout, finds the locked projects and sets them aside. */
+  const storeByProject = async (entries: readonly BatchEntry[]): Promise<void> => {
     const byProject = Map.groupBy(entries, ({ call }) => call.metadata.projectId);
-    const [projectId = ''] = byProject.keys();
-    if (byProject.size === 1) return setAside.add(projectId);
-    for (const ofProject of byProject.values()) await storeBatch(ofProject, lane);
+    for (const [projectId, ofProject] of byProject) {
+      if (byProject.size === 1) setAside?.add(projectId);
+      else await storeBatch(ofProject, 'shared');
+    }
   };
 
   /**
@@ -204,7 +218,8 @@ export function createBatchStore(options: BatchStoreOptions) {
         logger.error({ err: cause, ...callFields(call.metadata) }, 'database rejected the text of a call; call stored without text');
         return;
       } catch (error) {
-        if (!isDataError(error)) return storeByProject([entry], lane, error);
+        if (isSharedLockTimeout(error, lane)) return storeByProject([entry]);
+        if (!isDataError(error)) throw error;
       }
     }
     // This may not be the record's fault. If the embedded database has crashed, every statement fails with an error
@@ -255,8 +270,8 @@ export function createBatchStore(options: BatchStoreOptions) {
     }
   };
 
-  const keepUnreadable = async (callId: string | null, { raw }: Frame): Promise<void> => {
-    const isKept = await addToQuarantine(callId, raw);
+  const keepUnreadable = async ({ callId, frame }: UnreadableRecord): Promise<void> => {
+    const isKept = await addToQuarantine(callId, frame.raw);
     rejected += 1;
     logger.error({ call: callId, inQuarantine: isKept }, 'journal record not readable by this version');
   };
@@ -268,26 +283,27 @@ export function createBatchStore(options: BatchStoreOptions) {
      */
     async storeFrames(frames: readonly Frame[], observe?: (record: JournalRecord) => void): Promise<SettledCall[]> {
       const entries: BatchEntry[] = [];
+      const unreadable: UnreadableRecord[] = [];
       for (const frame of frames) {
         const record = decodeRecord(frame);
         if (record.kind === 'settled') entries.push({ ...record, encode: () => frame.raw });
-        else if (record.kind === 'unreadable') await keepUnreadable(record.callId, frame);
+        else if (record.kind === 'unreadable') unreadable.push({ callId: record.callId, frame });
         else observe?.(record);
       }
       await storeEntries(entries);
+      for (const record of unreadable) if (!setAside?.isMentionedIn(record.frame.meta)) await keepUnreadable(record);
       return entries.map(({ call }) => call);
     },
     /** Stores the calls of a project that's set aside. If this throws, call it again as for `storeFrames`. */
     async storeFramesOf(projectId: string, frames: readonly Frame[]): Promise<void> {
-      const entries = frames.flatMap((frame): BatchEntry[] => {
-        // We only need to decode records that mention the project.
-        if (!frame.meta.includes(projectId)) return [];
-        const record = decodeRecord(frame);
-        // The drain has already quarantined records that we can't read.
+      // We only need to decode records that mention the project.
+      const records = frames.filter(({ meta }) => meta.includes(projectId)).map((frame) => ({ ...decodeRecord(frame), frame }));
+      const entries = records.flatMap((record): BatchEntry[] => {
         if (record.kind !== 'settled' || record.call.metadata.projectId !== projectId) return [];
-        return [{ ...record, encode: () => frame.raw }];
+        return [{ ...record, encode: () => record.frame.raw }];
       });
       await storeEntries(entries, 'single');
+      for (const record of records) if (record.kind === 'unreadable') await keepUnreadable(record);
     },
     /**
      * Stores calls whose `settled` record is in the journal. Like `storeFrames`, this can be called again after an

@@ -80,6 +80,7 @@ export function createDrain(options: DrainOptions): Drain {
   const setAside = createSetAside({
     segments: journal.segments,
     drained: () => position,
+    drainedUntil: () => storedUntil ?? performance.now(),
     storeWindowOf: (part, projectId) => storeWindow(part, (frames) => batches.storeFramesOf(projectId, frames)),
     onProgress() {
       waiters.resolveReached();
@@ -92,10 +93,11 @@ export function createDrain(options: DrainOptions): Drain {
     ...{ database, store, beforeStore, quarantine, logger, failpoint, onStored, onRejected },
     setAside: {
       has: setAside.has,
+      isMentionedIn: setAside.isMentionedIn,
       isFull: setAside.isFull,
       add(projectId) {
         if (isStopped) return; // Nobody would stop the reader. Recovery stores these calls.
-        setAside.add(projectId, storedUntil ?? performance.now());
+        setAside.add(projectId);
         logger.info({ projectId }, 'project is locked; storing its calls separately');
       },
     },
@@ -227,8 +229,13 @@ export function createDrain(options: DrainOptions): Drain {
 
   const backlogBytes = (): number => bytesAfter(setAside.oldestPosition());
 
+  const isFailing = (projectId: string | undefined): boolean =>
+    loop.isFailing || (projectId !== undefined && setAside.isFailing(projectId));
+
   const lagMs = (): number => {
-    const times = [bytesAfter(position) > 0 ? storedUntil : null, setAside.storedUntil()].filter((time) => time !== null);
+    const times = [bytesAfter(position) > 0 ? storedUntil : null, backlogBytes() > 0 ? setAside.storedUntil() : null].filter(
+      (time) => time !== null,
+    );
     return times.length === 0 ? 0 : performance.now() - Math.min(...times);
   };
 
@@ -240,7 +247,7 @@ export function createDrain(options: DrainOptions): Drain {
     wake() {
       if (!loop.isFailing) loop.wake();
     },
-    async waitUntilDrained({ projectId, timeoutMs = loop.isFailing ? failureWaitMs : defaultWaitMs } = {}) {
+    async waitUntilDrained({ projectId, timeoutMs = isFailing(projectId) ? failureWaitMs : defaultWaitMs } = {}) {
       const newest = journal.segments().at(-1);
       const end = newest && { segment: newest.number, offset: newest.bytes };
       const target = projectId === undefined ? end : lastCalls.get(projectId);

@@ -25,6 +25,8 @@ export interface SetAsideOptions {
   readonly segments: () => readonly Segment[];
   /** The position of the drain. */
   readonly drained: () => Position;
+  /** Everything that was written before this time (`performance.now()`) is before the position of the drain. */
+  readonly drainedUntil: () => number;
   /** Stores the project's calls in the first window of `part`. Resolves to the offset at which to continue. */
   readonly storeWindowOf: (part: SegmentPart, projectId: string) => Promise<number>;
   /** Called when a reader has stored a window. */
@@ -39,24 +41,27 @@ interface Reader {
   position: Position;
   /** We've stored all calls of the project that were written before this time (`performance.now()`). */
   storedUntil: number;
-  /** True if the last window couldn't be stored because the project was locked. */
+  /** True if the last window couldn't be stored because the project was locked, or if there hasn't been one yet. */
   isLocked: boolean;
   readonly loop: BackgroundLoop;
 }
 
 const backoff = { initialMs: 250, maxMs: 5_000 };
-/** Each reader that waits for a lock occupies a connection, so only this many wait at the same time, and take turns. */
+/**
+ * A reader that waits for a lock occupies a connection for seconds, so only this many wait at the same time, and take
+ * turns. Projects that aren't locked any more don't queue up behind them.
+ */
 const maxWaiting = 3;
 const maxProjects = 8;
 /** How long the drain waits for readers that have almost caught up. */
 const handOverMs = 500;
 
 export function createSetAside(options: SetAsideOptions) {
-  const { segments, drained, storeWindowOf, onProgress, onFirstFailure, onRecovered } = options;
+  const { segments, drained, drainedUntil, storeWindowOf, onProgress, onFirstFailure, onRecovered } = options;
   const readers = new Map<string, Reader>();
-  const turns = createQuerySlots(maxWaiting);
-  /** The position of the drain at the previous `takeBack`. */
-  let previous: Position = { segment: 0, offset: 0 };
+  const turns = { locked: createQuerySlots(maxWaiting), free: createQuerySlots(1) };
+  /** The position of the drain at the last `takeBack`. */
+  let windowStart: Position = { segment: 0, offset: 0 };
 
   const storeUnlessLocked = async (projectId: string, reader: Reader, part: SegmentPart): Promise<void> => {
     try {
@@ -71,7 +76,7 @@ export function createSetAside(options: SetAsideOptions) {
 
   /** Stores the project's calls up to the current position of the drain. */
   const follow = async (projectId: string, reader: Reader, signal: AbortSignal): Promise<'idle'> => {
-    const startedAt = performance.now();
+    const targetUntil = drainedUntil();
     const target = drained();
     for (const segment of [...segments()]) {
       const { number } = segment;
@@ -80,11 +85,11 @@ export function createSetAside(options: SetAsideOptions) {
       const end = number === target.segment ? target.offset : segment.bytes;
       while (reader.position.offset < end) {
         const part = { segment, start: reader.position.offset, end };
-        await turns.run(() => storeUnlessLocked(projectId, reader, part), signal);
+        await turns[reader.isLocked ? 'locked' : 'free'].run(() => storeUnlessLocked(projectId, reader, part), signal);
         signal.throwIfAborted();
       }
     }
-    reader.storedUntil = startedAt;
+    reader.storedUntil = targetUntil;
     return 'idle';
   };
 
@@ -92,7 +97,7 @@ export function createSetAside(options: SetAsideOptions) {
 
   /** True if the reader can probably store its last window right away. */
   const isAlmostDone = (reader: Reader): boolean =>
-    isBehind(reader) && !isBefore(reader.position, previous) && !reader.isLocked && !reader.loop.isFailing;
+    isBehind(reader) && !isBefore(reader.position, windowStart) && !reader.isLocked && !reader.loop.isFailing;
 
   const catchUp = async ({ loop }: Reader): Promise<void> => {
     await loop.idle(); // A run in progress may have started before the drain reached its current position.
@@ -103,9 +108,10 @@ export function createSetAside(options: SetAsideOptions) {
 
   return {
     has: (projectId: string): boolean => readers.has(projectId),
+    isMentionedIn: (meta: Buffer): boolean => [...readers.keys()].some((projectId) => meta.includes(projectId)),
     isFull: (): boolean => readers.size >= maxProjects,
     /** Sets a project aside from the position of the drain on. Don't call this after `stop`. */
-    add(projectId: string, storedUntil: number): void {
+    add(projectId: string): void {
       const loop = createBackgroundLoop({
         run: (signal) => follow(projectId, reader, signal),
         intervalMs: null,
@@ -113,7 +119,7 @@ export function createSetAside(options: SetAsideOptions) {
         onFirstFailure: (error) => onFirstFailure(error, projectId),
         onRecovered: () => onRecovered(projectId),
       });
-      const reader: Reader = { position: drained(), storedUntil, isLocked: true, loop };
+      const reader: Reader = { position: drained(), storedUntil: drainedUntil(), isLocked: true, loop };
       readers.set(projectId, reader);
     },
     /** Tells the readers that the drain has moved on. */
@@ -121,20 +127,23 @@ export function createSetAside(options: SetAsideOptions) {
       for (const { loop } of readers.values()) if (!loop.isFailing) loop.wake();
     },
     /**
-     * Removes the projects whose readers have caught up. Only call this before the drain looks at the next window.
+     * Removes the projects whose readers have caught up. If the drain couldn't store the window in which it has set a
+     * project aside, that project stays, so that the drain doesn't wait for its lock again. Only call this before the drain looks at the next window.
      * Otherwise, it may have skipped calls that the reader hasn't seen yet. While the drain is busy, each reader is at
      * least one window behind, so we wait for those that only have to store the last one.
      */
     async takeBack(): Promise<void> {
       const almostDone = [...readers.values()].filter(isAlmostDone);
       if (almostDone.length > 0) await withTimeout(catchUpAll(almostDone), handOverMs, () => undefined);
-      previous = drained();
+      windowStart = drained();
       for (const [projectId, reader] of readers) {
-        if (isBehind(reader)) continue;
+        if (reader.isLocked || isBehind(reader)) continue;
         readers.delete(projectId);
         void reader.loop.stop();
       }
     },
+    /** True if the reader of this project is waiting until it retries after an error. */
+    isFailing: (projectId: string): boolean => readers.get(projectId)?.loop.isFailing === true,
     /** All calls of the project before this position have been stored. */
     positionOf: (projectId: string): Position => readers.get(projectId)?.position ?? drained(),
     /** All calls before this position have been stored. */

@@ -204,7 +204,12 @@ test('quarantines the damaged records of a locked project once', () =>
     const setAside = new Set<string>();
     const batches = createBatchStore({
       ...{ database: emptyDatabase(), store: state.store, quarantine: createQuarantine(dataDir), logger, failpoint: () => undefined },
-      setAside: { has: (id) => setAside.has(id), isFull: () => false, add: (id) => void setAside.add(id) },
+      setAside: {
+        has: (id) => setAside.has(id),
+        isMentionedIn: (meta) => [...setAside].some((id) => meta.includes(id)),
+        isFull: () => false,
+        add: (id) => void setAside.add(id),
+      },
     });
     const { metadata: facts, result } = callOf(locked);
     const records = [
@@ -214,12 +219,12 @@ test('quarantines the damaged records of a locked project once', () =>
     const { frames } = decodeFrames(Buffer.concat(records.flatMap((record) => encodeFrame(JSON.stringify(record), Buffer.alloc(0)))));
     await batches.storeFrames(frames);
     await expect(batches.storeFramesOf(locked, frames)).rejects.toMatchObject({ code: '55P03' });
-    expect(logger.lines.map(({ message }) => message)).toEqual(['journal record not readable by this version']);
+    expect(logger.lines).toEqual([]);
     state.isLocked = false;
     await batches.storeFramesOf(locked, frames);
     expect(logger.lines.map(({ message }) => message)).toEqual([
-      'journal record not readable by this version',
       'call stored without its text because the journal is damaged',
+      'journal record not readable by this version',
     ]);
     expect(batches.counts()).toEqual({ stored: 1, quarantined: 2, rejected: 1 });
   }));
