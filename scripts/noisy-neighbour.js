@@ -13,6 +13,7 @@
  *   --load 0.7       share of the capacity that the other project uses
  *   --rate 4000      calls per second of the other project, instead of --load. Use this to compare two versions
  *   --streams 2000   streams that the neighbour keeps open, or fewer if the open-file limit is too low
+ *   --memories 1000  memories that the neighbour has from the start
  *   --checkout .     measures another checkout, which needs its own node_modules
  *   --json file      also writes the rows to a file
  *   --trace folder   writes a table for each kind that shows, for every tenth of a second, the longest call, the longest

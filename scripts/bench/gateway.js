@@ -35,7 +35,7 @@ const projects = {
  * @typedef {object} Gateway
  * @property {import('./processes.js').Program} program
  * @property {Record<keyof typeof projects, string>} keys
- * @property {() => Promise<void>} addMemories
+ * @property {(count?: number) => Promise<void>} addMemories
  * @property {(ceilings: object) => Promise<string>} createKey
  * @property {(project: string, ceilings: object) => Promise<string>} createKeyOf
  * @property {(method: string, path: string, body: object) => Promise<any>} admin
@@ -117,8 +117,8 @@ export async function startGateway({
     createKeyOf: createKey,
     admin: (method, path, body) => send(method, path, adminToken, body),
     adminToken,
-    async addMemories() {
-      for (let number = 0; number < memories; number += 1)
+    async addMemories(count = memories) {
+      for (let number = 0; number < count; number += 1)
         await send('POST', '/v1/memory/items', keys.memory, {
           text: `Fact ${number}: the ${names[number % names.length]} of plan ${number} is ready.`,
         });

@@ -57,7 +57,7 @@ export async function runNoisyNeighbour(args) {
 }
 
 /** @param {import('../bench/environment.js').Bench} bench @param {Options} options */
-async function startSession(bench, { checkout, seconds, rounds, warmUp, load, rate, streams, traces, isProfiled }) {
+async function startSession(bench, { checkout, seconds, rounds, warmUp, load, rate, streams, memories, traces, isProfiled }) {
   const target = await bench.startGateway(checkout, { label: 'gateway', flags: traces === null ? [] : ['--inspect=127.0.0.1:0'] });
   const { gateway, port } = target;
   await gateway.admin('PUT', '/provision/teams/ruled', { cache: { enabled: false } });
@@ -65,7 +65,7 @@ async function startSession(bench, { checkout, seconds, rounds, warmUp, load, ra
   await gateway.admin('PUT', '/provision/teams/ruled/rules', { rules: ordinaryRules });
   const ruledKey = await gateway.createKeyOf('ruled', {});
   // The noisy neighbour uses the project that has memory turned on, so add some memories to it.
-  await gateway.addMemories();
+  await gateway.addMemories(memories);
   const context = {
     port,
     key: gateway.keys.memory,
@@ -222,6 +222,7 @@ function parseOptions(args) {
       load: { type: 'string', default: '0.7' },
       rate: { type: 'string' },
       streams: { type: 'string', default: '2000' },
+      memories: { type: 'string', default: '1000' },
       checkout: { type: 'string', default: root },
       json: { type: 'string' },
       trace: { type: 'string' },
@@ -246,6 +247,7 @@ function parseOptions(args) {
     rounds: wholeNumber('--rounds', values.rounds, 1),
     warmUp: wholeNumber('--warm-up', values['warm-up'], 0),
     streams: Math.min(wholeNumber('--streams', values.streams, 1), Math.floor((files - otherFiles) / 2)),
+    memories: wholeNumber('--memories', values.memories, 1),
     checkout: resolve(values.checkout),
     json: values.json,
     traces: folder === undefined ? null : resolve(folder),

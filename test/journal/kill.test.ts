@@ -15,6 +15,7 @@ import { encodeFrame } from '../../src/journal/frame.ts';
 import { createRecovery } from '../../src/journal/recover.ts';
 import { storeCalls } from '../../src/usage/store-calls.ts';
 import { eachCallIsStoredOnce } from '../simulation/invariants.ts';
+import { isExhaustive } from '../support/exhaustive.ts';
 import { gatewayFlags } from '../support/gateway-process.ts';
 import { createTestDatabase, describePostgres, openTestDatabase } from '../support/postgres.ts';
 import { unusedPort } from '../support/unused-port.ts';
@@ -127,8 +128,8 @@ describePostgres('kill -9', () => {
 
   /** The numbers of passes after which the process dies, by failpoint: at the first one, during the work, and late. */
   const passesOf: Readonly<Record<string, readonly number[]>> = {
-    'before write': [0, 40, 300],
-    'after write': [0, 40],
+    'before write': [0, ...(isExhaustive ? [40] : []), 300],
+    'after write': [...(isExhaustive ? [0] : []), 40],
     'before read': [3],
     'before store': [3],
     'before commit': [3],
@@ -152,7 +153,7 @@ describePostgres('kill -9', () => {
       }),
   );
 
-  test.each([10, 700])('keeps each call exactly once if the process is killed after %i confirmations', (killAfter) =>
+  test.each(isExhaustive ? [10, 700] : [700])('keeps each call exactly once if the process is killed after %i confirmations', (killAfter) =>
     withFolder(async (dataDir) => {
       const death = await runProcess('serve', dataDir, 'never', 0, { killAfter });
       expect(death.signal).toBe('SIGKILL');
@@ -199,7 +200,7 @@ describePostgres('kill -9', () => {
   test('stores each call once even if two recoveries run concurrently', () =>
     withFolder(async (dataDir) => {
       const deaths = [];
-      for (let round = 0; round < 3; round += 1) deaths.push(await runProcess('serve', dataDir, 'after write', 50));
+      for (let round = 0; round < 2; round += 1) deaths.push(await runProcess('serve', dataDir, 'after write', 50));
       const recovered = await Promise.all([runProcess('recover', dataDir, 'never', 0), runProcess('recover', dataDir, 'never', 0)]);
       expect(recovered.map(({ code }) => code)).toEqual([0, 0]);
       await recoverHere(dataDir);

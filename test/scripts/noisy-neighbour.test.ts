@@ -36,9 +36,9 @@ describePostgres('the noisy neighbour benchmark', () => {
       const folder = await mkdtemp(join(tmpdir(), 'gateway-neighbour-test-'));
       try {
         const json = join(folder, 'rows.json');
-        const options = ['--seconds', '0.2', '--rounds', '1', '--warm-up', '0', '--rate', '40', '--streams', '5', '--json', json];
+        const short = ['--seconds', '0.2', '--rounds', '1', '--warm-up', '0', '--rate', '40', '--streams', '5', '--memories', '20'];
         const env = { ...process.env, DATABASE_URL: process.env.GATEWAY_TEST_POSTGRES_URL ?? '' };
-        const program = [join(root, 'scripts', 'noisy-neighbour.js'), ...options];
+        const program = [join(root, 'scripts', 'noisy-neighbour.js'), ...short, '--json', json];
         const said = await run(process.execPath, program, { cwd: root, env, timeoutMs: limitMs });
         expect(said).toMatch(/\| prompts of 29 MB \| \d+ \| \d+\.\d \|/);
         const rows: { kind: string; calls: number; p50: number; p99: number; usualP50: number; responses: Record<string, number> }[] =

@@ -12,7 +12,7 @@ describePostgres('seed-scale', () => {
   test('fills an empty database so that the scale benchmark runs to its end', () =>
     withPostgres(async (url) => {
       const seed = () =>
-        spawnSync(process.execPath, ['scripts/seed-scale.js', '--calls', '5000', '--memories', '2000'], {
+        spawnSync(process.execPath, ['scripts/seed-scale.js', '--calls', '2000', '--memories', '1000'], {
           cwd: root,
           env: { ...process.env, DATABASE_URL: url },
           encoding: 'utf8',
@@ -33,12 +33,12 @@ describePostgres('seed-scale', () => {
                   (select count(*)::integer from pg_constraint where conrelid = 'memory_passages'::regclass and contype = 'f') as "references"`,
         );
         expect(rows).toEqual([
-          { calls: 5_000, unfiled: 0, memories: 2_000, share: '0.8', small: 500, texts: 48, hasIndexes: true, references: 2 },
+          { calls: 2_000, unfiled: 0, memories: 1_000, share: '0.8', small: 500, texts: 20, hasIndexes: true, references: 2 },
         ]);
         const { rows: cells } = await client.query(
           `select distinct sum(calls)::integer as calls from usage_cells where scope <> 'provider' group by scope, span`,
         );
-        expect(cells).toEqual([{ calls: 5_000 }]);
+        expect(cells).toEqual([{ calls: 2_000 }]);
         // Returns the rollups like the service fills them.
         const rollups = async () => (await client.query(selectRollups)).rows;
         const seeded = await rollups();

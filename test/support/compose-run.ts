@@ -28,12 +28,18 @@ export interface ComposeRun {
   readonly compose: ComposeFile;
   /** Returns the superuser's connection string for a database. */
   superuserUrl(database: string): string;
+  /** Runs a statement as the superuser. */
+  query(statement: string, values?: readonly unknown[], database?: string): Promise<Record<string, unknown>[]>;
   /** The connection string of the gateway's processes. */
   readonly databaseUrl: string;
   /** Runs a service until it ends, and returns its output. */
   runJob(service: 'migrate' | 'temporal-namespace' | 'grafana-role'): Promise<string>;
   /** Starts a service. After it has ended, you can start it again with the same volumes. */
-  start(service: string): Promise<GatewayProcess>;
+  start(service: string): Promise<void>;
+  /** Returns the process of a service that was started. */
+  processOf(service: string): GatewayProcess;
+  /** Sends SIGTERM to all services that run, and returns their exit statuses. */
+  stop(): Promise<Readonly<Record<string, number | string>>>;
   /** Returns the working directory, environment, data directory and program of a service. */
   containerOf(service: string): Promise<Container>;
   /** Deletes everything in a service's volume. */
@@ -71,6 +77,7 @@ export async function createComposeRun(): Promise<ComposeRun> {
   ]);
   const replaceHosts = (text: string): string => [...hosts].reduce((result, [name, host]) => result.replaceAll(name, host), text);
   const homes = new Map<string, Promise<Container>>();
+  const running = new Map<string, GatewayProcess>();
   const containerOf = (name: string): Promise<Container> => {
     const container = homes.get(name) ?? createContainer(name);
     homes.set(name, container);
@@ -110,9 +117,16 @@ export async function createComposeRun(): Promise<ComposeRun> {
     return [process.execPath, ...args];
   };
 
+  const superuserUrl = (database: string): string => Object.assign(new URL(postgres.url), { pathname: `/${database}` }).href;
   return {
     compose,
-    superuserUrl: (database) => Object.assign(new URL(postgres.url), { pathname: `/${database}` }).href,
+    superuserUrl,
+    async query(statement, values = [], database = 'gateway') {
+      const client = new pg.Client({ connectionString: superuserUrl(database) });
+      await client.connect();
+      const { rows } = await client.query(statement, [...values]).finally(() => client.end());
+      return rows;
+    },
     databaseUrl: replaceHosts(String(serviceOf(compose, 'migrate').environment?.DATABASE_URL)),
     async runJob(name) {
       const { command = [], entrypoint, environment = {}, volumes = [] } = serviceOf(compose, name);
@@ -131,7 +145,19 @@ export async function createComposeRun(): Promise<ComposeRun> {
     },
     async start(name) {
       const { workdir, env } = await containerOf(name);
-      return processes.start(name, { home: workdir, env, program: programOf(name) });
+      const started = await processes.start(name, { home: workdir, env, program: programOf(name) });
+      if (started.stderr() !== '') throw new Error(`${name} wrote to standard error: ${started.stderr()}`);
+      running.set(name, started);
+    },
+    processOf(name) {
+      const started = running.get(name);
+      if (!started) throw new Error(`${name} was not started`);
+      return started;
+    },
+    async stop() {
+      const ended = [...running].map(async ([name, started]) => [name, await started.end('SIGTERM')] as const);
+      running.clear();
+      return Object.fromEntries(await Promise.all(ended));
     },
     containerOf,
     async emptyVolume(name) {

@@ -1,12 +1,14 @@
 import { randomBytes } from 'node:crypto';
-import { describe, expect, test } from '@jest/globals';
-import type { ScheduleHandle } from '@temporalio/client';
-import { type CleanupStep, createCleanupActivities } from '../../activities/cleanup.ts';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { activityInfo } from '@temporalio/activity';
+import type { ScheduleHandle, WorkflowHandle } from '@temporalio/client';
+import { type CleanupActivityDeps, type CleanupStep, createCleanupActivities } from '../../activities/cleanup.ts';
 import { createCleanupSteps } from '../../src/app/cleanup.ts';
 import { systemClock } from '../../src/core/time.ts';
 import { createSchedules } from '../../src/temporal/client/schedules.ts';
 import { createTemporal } from '../../src/temporal/client/temporal.ts';
-import { searchAttributes } from '../../workflows/contract.ts';
+import type { RunningWorker } from '../../src/temporal/worker/temporal-worker.ts';
+import { type Activities, searchAttributes } from '../../workflows/contract.ts';
 import { cleanupSteps } from '../../workflows/daily-cleanup.ts';
 import { rawHistory } from '../support/histories.ts';
 import { createTestLog, describeSchedule, detailsOf, putSchedules, sharedTemporal, until } from '../support/temporal.ts';
@@ -54,90 +56,95 @@ describe('dailyCleanup', () => {
     return { steps, done };
   }
 
-  async function run(id: string, steps: readonly CleanupStep[], sliceLimitMs?: number): Promise<string> {
-    const { temporal, work } = shared();
-    const worker = work(createCleanupActivities({ steps, ...(sliceLimitMs !== undefined && { sliceMs: sliceLimitMs }) }));
-    try {
-      await temporal.probe();
-      await temporal.start({ workflow: 'dailyCleanup', workflowId: id, input: { step: null } });
-      const handle = temporal.client.workflow.getHandle(id);
+  describe('with one worker', () => {
+    /** The activities of each run. */
+    const activitiesOf = new Map<string, ReturnType<typeof createCleanupActivities>>();
+    let worker: RunningWorker;
+    beforeAll(async () => {
+      worker = shared().work({
+        cleanUp(input) {
+          const activities = activitiesOf.get(activityInfo().workflowExecution?.workflowId ?? '');
+          if (!activities) throw new Error('no test has started this run');
+          return activities.cleanUp(input);
+        },
+      } satisfies Pick<Activities, 'cleanUp'>);
+      await shared().temporal.probe();
+    });
+    afterAll(() => worker.stop());
+
+    async function start(id: string, deps: CleanupActivityDeps, step: string | null = null): Promise<WorkflowHandle> {
+      const { temporal } = shared();
+      activitiesOf.set(id, createCleanupActivities(deps));
+      await temporal.start({ workflow: 'dailyCleanup', workflowId: id, input: { step } });
+      return temporal.client.workflow.getHandle(id);
+    }
+    async function run(id: string, deps: CleanupActivityDeps): Promise<string> {
+      const handle = await start(id, deps);
       await handle.result();
       return rawHistory(await handle.fetchHistory());
-    } finally {
-      await worker.stop();
     }
-  }
 
-  test('repeats each cleanup step until nothing is left to delete', async () => {
-    const { steps, done } = stepsOf({ conversations: 3, outbox: 0, terms: 1 });
-    const history = await run('cleanup/a', steps);
-    expect(done).toEqual(['conversations', 'conversations', 'conversations', 'terms']);
-    expect(history).toContain(String.raw`{\"step\":\"conversations\",\"next\":\"outbox\",\"rows\":30}`);
-    expect(history).toContain(String.raw`{\"step\":\"terms\",\"next\":null,\"rows\":10}`);
-    expect(history).toContain('cleanup: undeliverable outbox rows');
-    const result = await shared().temporal.client.workflow.getHandle('cleanup/a').result();
-    expect(result).toEqual({ outcome: 'done', rows: { conversations: 30, outbox: 0, terms: 10 } });
-  });
+    test('repeats each cleanup step until nothing is left to delete', async () => {
+      const { steps, done } = stepsOf({ conversations: 3, outbox: 0, terms: 1 });
+      const history = await run('cleanup/a', { steps });
+      expect(done).toEqual(['conversations', 'conversations', 'conversations', 'terms']);
+      expect(history).toContain(String.raw`{\"step\":\"conversations\",\"next\":\"outbox\",\"rows\":30}`);
+      expect(history).toContain(String.raw`{\"step\":\"terms\",\"next\":null,\"rows\":10}`);
+      expect(history).toContain('cleanup: undeliverable outbox rows');
+      const result = await shared().temporal.client.workflow.getHandle('cleanup/a').result();
+      expect(result).toEqual({ outcome: 'done', rows: { conversations: 30, outbox: 0, terms: 10 } });
+    });
 
-  test('continues a long cleanup step in a new activity', async () => {
-    const { steps, done } = stepsOf({ conversations: 1, terms: 1 });
-    const slow = steps.map(({ name, run: step }) => ({
-      name,
-      run: async (signal: AbortSignal) => {
-        await new Promise((resolve) => setTimeout(resolve, 20));
-        return step(signal);
-      },
-    }));
-    const history = await run('cleanup/b', slow, 10);
-    expect(done).toEqual(['conversations', 'terms']);
-    expect(history).toContain(String.raw`{\"step\":\"conversations\",\"next\":\"conversations\",\"rows\":10}`);
-  });
+    test('continues a long cleanup step in a new activity', async () => {
+      const { steps, done } = stepsOf({ conversations: 1, terms: 1 });
+      const slow = steps.map(({ name, run: step }) => ({
+        name,
+        run: async (signal: AbortSignal) => {
+          await new Promise((resolve) => setTimeout(resolve, 20));
+          return step(signal);
+        },
+      }));
+      const history = await run('cleanup/b', { steps: slow, sliceMs: 10 });
+      expect(done).toEqual(['conversations', 'terms']);
+      expect(history).toContain(String.raw`{\"step\":\"conversations\",\"next\":\"conversations\",\"rows\":10}`);
+    });
 
-  test('gives up a cleanup step after ten tries and lists the steps that did not run', async () => {
-    const { temporal, work } = shared();
-    const passing: CleanupStep = { name: 'conversations', run: async () => 0 };
-    const failing: CleanupStep = { name: 'loose-prompts', run: () => Promise.reject(new Error(planted)) };
-    const worker = work(createCleanupActivities({ steps: [passing, failing] }));
-    await temporal.probe();
-    const entry = { workflow: 'dailyCleanup', workflowId: 'cleanup/f', input: { step: null } };
-    await temporal.start(entry);
-    const handle = temporal.client.workflow.getHandle('cleanup/f');
-    const isWaiting = async (tries: number): Promise<boolean> => {
-      const { next_at: nextAt, ...status } = await handle.query<{ tries?: number; next_at?: string }>('status');
-      return nextAt !== undefined && status.tries === tries;
-    };
-    await until('the first try has failed', () => isWaiting(1));
-    expect(await handle.query('status')).toMatchObject({ state: 'retrying', step: 'loose-prompts', code: 'internal_error' });
-    const details = await detailsOf(handle);
-    expect(details).toMatch(/^Step 3 of \d+: prompts without a conversation\.\n\nTry 1 of 10 failed \(internal_error\); next try at /);
-    expect(details).toContain('\n\nNext: see `activity failed` in the log of the workers.');
-    for (let tries = 1; tries < 10; tries += 1) {
-      await until(`try ${tries} has failed`, () => isWaiting(tries));
-      await handle.signal('look');
-    }
-    const error = await handle.result().catch((thrown: unknown) => thrown);
-    const message = 'cleanup: prompts without a conversation failed 10 times (internal_error); the next daily run starts over';
-    expect(error).toMatchObject({ cause: { type: 'CleanupStepFailed', message } });
-    expect(await handle.query('status')).toMatchObject({ state: 'failed' });
-    expect(await detailsOf(handle)).toMatch(
-      /^cleanup: prompts .*\n\nNext: .*\n\n- old conversations: 0 rows\n- prompts without a conversation: failed\n- messages of deleted prompts: not run\n- expired memories: not run\n/,
-    );
-    const history = rawHistory(await handle.fetchHistory());
-    expect(history).toContain(message);
-    expect(history).toContain('cleanup: prompts without a conversation, try 10 of 10');
-    expect(history).not.toContain('patient');
-    await worker.stop();
-  });
+    test('gives up a cleanup step after ten tries and lists the steps that did not run', async () => {
+      const passing: CleanupStep = { name: 'conversations', run: async () => 0 };
+      const failing: CleanupStep = { name: 'loose-prompts', run: () => Promise.reject(new Error(planted)) };
+      const handle = await start('cleanup/f', { steps: [passing, failing] });
+      const isWaiting = async (tries: number): Promise<boolean> => {
+        const { next_at: nextAt, ...status } = await handle.query<{ tries?: number; next_at?: string }>('status');
+        return nextAt !== undefined && status.tries === tries;
+      };
+      await until('the first try has failed', () => isWaiting(1));
+      expect(await handle.query('status')).toMatchObject({ state: 'retrying', step: 'loose-prompts', code: 'internal_error' });
+      const details = await detailsOf(handle);
+      expect(details).toMatch(/^Step 3 of \d+: prompts without a conversation\.\n\nTry 1 of 10 failed \(internal_error\); next try at /);
+      expect(details).toContain('\n\nNext: see `activity failed` in the log of the workers.');
+      for (let tries = 1; tries < 10; tries += 1) {
+        await until(`try ${tries} has failed`, () => isWaiting(tries));
+        await handle.signal('look');
+      }
+      const error = await handle.result().catch((thrown: unknown) => thrown);
+      const message = 'cleanup: prompts without a conversation failed 10 times (internal_error); the next daily run starts over';
+      expect(error).toMatchObject({ cause: { type: 'CleanupStepFailed', message } });
+      expect(await handle.query('status')).toMatchObject({ state: 'failed' });
+      expect(await detailsOf(handle)).toMatch(
+        /^cleanup: prompts .*\n\nNext: .*\n\n- old conversations: 0 rows\n- prompts without a conversation: failed\n- messages of deleted prompts: not run\n- expired memories: not run\n/,
+      );
+      const history = rawHistory(await handle.fetchHistory());
+      expect(history).toContain(message);
+      expect(history).toContain('cleanup: prompts without a conversation, try 10 of 10');
+      expect(history).not.toContain('patient');
+    });
 
-  test("stops the cleanup at a step that this version doesn't have", async () => {
-    const { steps } = stepsOf({ terms: 1 });
-    const { temporal, work } = shared();
-    const worker = work(createCleanupActivities({ steps }));
-    await temporal.probe();
-    await temporal.start({ workflow: 'dailyCleanup', workflowId: 'cleanup/c', input: { step: 'of-tomorrow' } });
-    await temporal.client.workflow.getHandle('cleanup/c').result();
-    await worker.stop();
-    expect(await steps[0]?.run(new AbortController().signal)).toBe(10);
+    test("stops the cleanup at a step that this version doesn't have", async () => {
+      const { steps } = stepsOf({ terms: 1 });
+      const handle = await start('cleanup/c', { steps }, 'of-tomorrow');
+      await handle.result();
+      expect(await steps[0]?.run(new AbortController().signal)).toBe(10);
+    });
   });
 
   test('aborts the running cleanup step when the worker stops', async () => {

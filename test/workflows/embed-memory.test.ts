@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { WorkflowHandle } from '@temporalio/client';
 import { createActivities } from '../../activities/create-activities.ts';
 import { gatewayError } from '../../src/core/errors.ts';
+import type { RunningWorker } from '../../src/temporal/worker/temporal-worker.ts';
 import type { EmbedProgress } from '../../workflows/contract.ts';
 import { rawHistory } from '../support/histories.ts';
 import { detailsOf, sharedTemporal, until } from '../support/temporal.ts';
@@ -11,24 +13,36 @@ const planted = 'the patient said she is pregnant';
 describe('embedMemory', () => {
   const shared = sharedTemporal();
 
-  async function start(embedPassages: () => Promise<EmbedProgress>) {
-    const { temporal, work } = shared();
+  /** What embedding does, by project. */
+  const results = new Map<string, () => Promise<EmbedProgress>>();
+  let worker: RunningWorker;
+  beforeAll(async () => {
     const unused = undefined as never;
-    const deps = { cleanup: { steps: [] }, memory: unused, erasures: unused, learning: unused, videos: unused };
     const erasures = { checkProcesses: unused, purgeRuns: unused, finish: unused };
     const memory = { idleMs: () => 0, closeConversation: unused, closeIdle: unused };
-    const videos = { pollVideo: unused };
-    const activities = createActivities({ ...deps, erasures, memory, videos, learning: {} as never, embeddings: { embedPassages } });
-    const worker = work({ embedPassages: activities.embedPassages });
-    await temporal.probe();
+    const embedPassages = async (projectId: string): Promise<EmbedProgress> => {
+      const embed = results.get(projectId);
+      if (!embed) throw new Error('no test has started this project');
+      return embed();
+    };
+    const deps = { cleanup: { steps: [] }, learning: {} as never, videos: { pollVideo: unused } };
+    const activities = createActivities({ ...deps, erasures, memory, embeddings: { embedPassages } });
+    worker = shared().work({ embedPassages: activities.embedPassages });
+    await shared().temporal.probe();
+  });
+  afterAll(() => worker.stop());
+
+  async function start(embed: () => Promise<EmbedProgress>): Promise<WorkflowHandle> {
+    const { temporal } = shared();
     const [projectId, workflowId] = [randomUUID(), `embedding/${randomUUID()}/2`];
+    results.set(projectId, embed);
     await temporal.start({ workflow: 'embedMemory', workflowId, projectId, projectSlug: 'acme', input: { project_id: projectId, run: 2 } });
-    return { handle: temporal.client.workflow.getHandle(workflowId), worker };
+    return temporal.client.workflow.getHandle(workflowId);
   }
 
   test('shows in the Temporal UI why embedding failed and what to do', async () => {
     let tries = 0;
-    const { handle, worker } = await start(async () => {
+    const handle = await start(async () => {
       tries += 1;
       if (tries < 3) throw gatewayError('upstream_failed', { message: planted });
       return { kind: 'done', passages: 5 };
@@ -51,11 +65,10 @@ describe('embedMemory', () => {
     const history = rawHistory(await handle.fetchHistory());
     expect(history).toContain('try 2 failed (upstream_failed); next try at ');
     expect(history).not.toContain('patient');
-    await worker.stop();
   });
 
   test('continues embedding within ten minutes after an outage, however long it was', async () => {
-    const { handle, worker } = await start(() => Promise.reject(gatewayError('query_failed')));
+    const handle = await start(() => Promise.reject(gatewayError('query_failed')));
     for (const count of [1, 2, 3, 4, 5]) {
       let nextAt = '';
       await until(`try ${count} has failed`, async () => {
@@ -67,24 +80,21 @@ describe('embedMemory', () => {
       await handle.signal('look');
     }
     await handle.terminate();
-    await worker.stop();
   });
 
   test("doesn't report that all texts are embedded if there is no embedding model", async () => {
-    const { handle, worker } = await start(async () => ({ kind: 'done', passages: 0, reason: 'no_route' }));
+    const handle = await start(async () => ({ kind: 'done', passages: 0, reason: 'no_route' }));
     expect(await handle.result()).toEqual({ outcome: 'no_route', passages: 0 });
     expect(await detailsOf(handle)).toMatch(/^No embeddings are computed, because .*\n\nNext: .* configure a route for embeddings\./);
-    await worker.stop();
   });
 
   test('shows that an operator cancelled the embedding run', async () => {
-    const { handle, worker } = await start(() => Promise.reject(new Error(planted)));
+    const handle = await start(() => Promise.reject(new Error(planted)));
     await until('it waits', async () => (await handle.query<{ next_at?: string }>('status')).next_at !== undefined);
     await handle.cancel();
     await until('it has ended', async () => (await handle.describe()).status.name === 'CANCELLED');
     expect(await handle.query('status')).toEqual({ state: 'cancelled' });
     expect(await detailsOf(handle)).toMatch(/^An operator cancelled this run\.\n\nNext: /);
     expect((await handle.describe()).searchAttributes).toMatchObject({ GatewayState: ['cancelled'] });
-    await worker.stop();
   });
 });

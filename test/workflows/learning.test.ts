@@ -277,22 +277,6 @@ describe('learning', () => {
       expect(seen).toBe(5);
       expect(await timersOf(id)).toEqual([1_001, 3_600_000]);
     },
-    async 'loses no signal when a project continues as new'() {
-      let seen = 0;
-      const lookAtLearning = async (): Promise<LearningCheckResult> => {
-        seen += 1;
-        return seen < 210 ? { kind: 'idle' } : { kind: 'gone' };
-      };
-      const { id, signalAgain } = await start('projectLearning', { ...createDeps(0).deps, checkLearning: lookAtLearning });
-      while (seen < 210) {
-        const before = seen;
-        await signalAgain();
-        await until('it checks', () => seen > before);
-      }
-      await until('it has ended', async () => (await handleOf(id).describe()).status.name === 'COMPLETED');
-      const [begun] = (await handleOf(id).fetchHistory()).events ?? [];
-      expect(begun?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId).not.toBe('');
-    },
   };
 
   describe('learning workflows with one worker', () => {

@@ -18,32 +18,39 @@ function entryOf(id: string): { workflow: string; workflowId: string; input: { e
 describe('subjectErasure', () => {
   let server: TemporalServer;
   let temporal: Temporal;
+  let worker: RunningWorker;
+  /** The steps of each erasure. */
+  const stepsOf = new Map<string, ErasureSteps>();
   beforeAll(async () => {
     server = await createTemporalServer();
     temporal = createTemporal({ address: server.address, namespace: 'default', logger: createTestLog().logger });
     await temporal.probe();
+    const find = (id: string): ErasureSteps => {
+      const steps = stepsOf.get(id);
+      if (!steps) throw new Error('no test has started this erasure');
+      return steps;
+    };
+    const activities = createErasureActivities({
+      checkProcesses: (id) => find(id).checkProcesses(id),
+      purgeRuns: (id, signal) => find(id).purgeRuns(id, signal),
+      finish: (id) => find(id).finish(id),
+    });
+    const bundle = (signal: AbortSignal): Promise<string> => prepareTestBundle(signal);
+    worker = temporal.startWorker({ activities, bundle, graceMs: 1_000 });
   });
   afterAll(async () => {
+    await worker?.stop();
     await temporal?.close();
     await server?.remove();
   });
 
-  const work = (deps: ErasureSteps): RunningWorker => {
-    const bundle = (signal: AbortSignal): Promise<string> => prepareTestBundle(signal);
-    return temporal.startWorker({ activities: createErasureActivities(deps), bundle, graceMs: 1_000 });
-  };
-
   /** Runs one workflow to its end and returns its history as Temporal stores it. */
-  async function run(id: string, deps: ErasureSteps): Promise<string> {
-    const worker = work(deps);
-    try {
-      await temporal.start(entryOf(id));
-      const handle = temporal.client.workflow.getHandle(`erasure/${id}`);
-      await handle.result();
-      return rawHistory(await handle.fetchHistory());
-    } finally {
-      await worker.stop();
-    }
+  async function run(id: string, steps: ErasureSteps): Promise<string> {
+    stepsOf.set(id, steps);
+    await temporal.start(entryOf(id));
+    const handle = temporal.client.workflow.getHandle(`erasure/${id}`);
+    await handle.result();
+    return rawHistory(await handle.fetchHistory());
   }
 
   test("deletes the subject's Temporal runs until none are left", async () => {
@@ -97,15 +104,10 @@ describe('subjectErasure', () => {
   });
 
   test("deletes the subject's open and closed Temporal runs along with their histories", async () => {
-    const worker = work({
-      checkProcesses: async (id) => (id === 'ended' ? { kind: 'done' } : { kind: 'wait', waitMs: 3_600_000 }),
-      purgeRuns: async () => ({ kind: 'done' }),
-      finish: async () => undefined,
-    });
-    for (const id of ['ended', 'ended', 'runs']) {
-      await temporal.start(entryOf(id));
-      if (id === 'ended') await temporal.client.workflow.getHandle('erasure/ended').result();
-    }
+    const unused = { purgeRuns: async () => ({ kind: 'done' }) as const, finish: async () => undefined };
+    for (const _run of [1, 2]) await run('ended', { ...unused, checkProcesses: async () => ({ kind: 'done' }) });
+    stepsOf.set('runs', { ...unused, checkProcesses: async () => ({ kind: 'wait', waitMs: 3_600_000 }) });
+    await temporal.start(entryOf('runs'));
     const countOf = async (id: string): Promise<number> => {
       let count = 0;
       for await (const _ of temporal.client.workflow.list({ query: `WorkflowId = "erasure/${id}"` })) count += 1;
@@ -126,6 +128,5 @@ describe('subjectErasure', () => {
     const described = temporal.client.workflow.getHandle('erasure/ended').describe();
     await expect(described).rejects.toMatchObject({ name: 'WorkflowNotFoundError' });
     await expect(temporal.deleteRuns('" or WorkflowId != "', record)).rejects.toThrow();
-    await worker.stop();
   });
 });

@@ -289,7 +289,7 @@ describeDatabases('the list of calls with many calls of many projects', (databas
        select overlay(gen_random_uuid()::text placing left($1::text, 9) || lpad(to_hex(n / 256 % 65536), 4, '0') from 1 for 13)::uuid,
               case when n % 200 = 0 then $2::uuid else gen_random_uuid() end,
               gen_random_uuid(), 'k', 's', 'chat', 'm', false, 200, 'ok', 1, 0, 0, 0, 1, false, 1, '[]', now()
-         from generate_series(1, 12000) as n`,
+         from generate_series(1, 4000) as n`,
       [minIdAt(noon), projectId],
     );
     await database().query('analyze calls');

@@ -100,8 +100,11 @@ describeDatabases('figures of all projects together', (database) => {
     const projects = await Promise.all([1, 2, 3].map(() => newProject(database())));
     const other = await newProject(database());
     await store(database(), [...projects.flatMap((project, index) => callsOf(project, index + 1)), ...callsOf(other, 4)]);
+    let checks = 0;
     const check = async () => {
-      for (const [name, period] of periods) {
+      checks += 1;
+      // The embedded database takes several times the CPU time, so it gets a different period in each check.
+      for (const [name, period] of database().kind === 'embedded' ? periods.slice(checks - 1, checks) : periods) {
         const actual = {
           project: sorted(await read(projects, 'project', period)),
           model: sorted(await read(projects, 'model', period)),

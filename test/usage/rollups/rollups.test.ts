@@ -166,12 +166,16 @@ describeDatabases('rollups', (database) => {
         ...{ projectId, from, to, zone: 'Asia/Kolkata', costly: ['failovers'], top: 2, ...request },
         filter: { ...request.filter, ...filter },
       });
-    // The embedded database runs the same statements in several times the CPU time, so it only gets every twelfth
-    // request.
-    const sample = <Item>(all: readonly Item[]): readonly Item[] =>
-      database().kind === 'embedded' && !isExhaustive ? all.filter((_, index) => index % 12 === 0) : all;
+    let checks = 0;
+    // Each check reads different ones. The embedded database runs the same statements in several times the CPU time, so
+    // it gets fewer of them.
+    const sample = <Item>(all: readonly Item[]): readonly Item[] => {
+      const every = isExhaustive ? 1 : database().kind === 'embedded' ? 12 : 3;
+      return all.filter((_, index) => index % every === checks % every);
+    };
     const check = async (): Promise<void> => {
-      for (const scope of scopes) {
+      checks += 1;
+      for (const scope of sample(scopes)) {
         const [rollups, rows] = await compare(database(), projectId, scope, { from, to });
         expect(rollups).toEqual(rows);
       }

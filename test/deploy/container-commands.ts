@@ -1,51 +1,32 @@
 /**
  * Runs the commands for containers in docs/operating.md as they are on the page. Stand-ins for `docker compose` and
  * `kubectl` run the rest of the command in the file tree of the image, with only the container's environment.
+ * test/service/compose.test.ts runs these tests, because starting the services takes a lot of CPU time.
  */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import pg from 'pg';
-import { composeSecrets } from '../support/compose.ts';
-import { type ComposeRun, createComposeRun } from '../support/compose-run.ts';
+import type { ComposeRun } from '../support/compose-run.ts';
 import { type ContainerStates, installContainerPrograms } from '../support/container-programs.ts';
 import { readDockerfile } from '../support/dockerfile.ts';
 import { eventually, jsonOf } from '../support/gateway.ts';
-import { type GatewayProcess, root } from '../support/gateway-process.ts';
-import { describeOwnPostgres, postgresPrograms } from '../support/own-postgres.ts';
+import { root } from '../support/gateway-process.ts';
+import { postgresPrograms } from '../support/own-postgres.ts';
 import { run } from '../support/run.ts';
 import { ensureTemporal } from '../support/temporal-program.ts';
 
 const services = ['gateway-1', 'gateway-2', 'worker'] as const;
 const pods: Readonly<Record<string, string>> = { 'gateway-0': 'gateway-1', 'gateway-worker-7d9f': 'worker', 'postgres-0': 'postgres' };
 
-describeOwnPostgres('in containers', () => {
+/** All services of the compose file have to be running. The tests stop them. */
+export function testContainerCommands(given: () => ComposeRun): void {
   let composed: ComposeRun;
   let folder = '';
   let page = '';
   let key = '';
-  let states: ContainerStates = {};
   let removePrograms = async (): Promise<void> => {};
-  const running = new Map<string, GatewayProcess>();
-  const { GATEWAY_ADMIN_TOKEN: token } = composeSecrets;
-
-  const startServices = async (...names: readonly string[]): Promise<void> => {
-    await Promise.all(names.map(async (name) => running.set(name, await composed.start(name))));
-    expect(names.map((name) => running.get(name)?.stderr())).toEqual(names.map(() => ''));
-    states = await readStates();
-  };
-  const stopAll = async (): Promise<void> => {
-    const ended = await Promise.all([...running].map(async ([name, started]) => [name, await started.end('SIGTERM')]));
-    expect(ended).toEqual(ended.map(([name]) => [name, 0]));
-    running.clear();
-  };
-  const query = async (statement: string, database = 'gateway'): Promise<Record<string, unknown>[]> => {
-    const client = new pg.Client({ connectionString: composed.superuserUrl(database) });
-    await client.connect();
-    const { rows } = await client.query(statement).finally(() => client.end());
-    return rows;
-  };
 
   const migrateState = async (): Promise<ContainerStates[string]> => {
     const { workdir, env } = await composed.containerOf('migrate');
@@ -58,9 +39,9 @@ describeOwnPostgres('in containers', () => {
       const { workdir, data, home, env } = await composed.containerOf(name);
       const paths = { '/data': data, '/config': join(home, 'config'), '/gateway': workdir };
       const entrypoint = readDockerfile().entrypoint;
-      return [name, { cwd: workdir, env, paths, port: env.PORT, pid: running.get(name)?.child.pid ?? null, entrypoint }] as const;
+      return [name, { cwd: workdir, env, paths, port: env.PORT, pid: composed.processOf(name).child.pid ?? null, entrypoint }] as const;
     });
-    const [settings = {}] = await query('show unix_socket_directories');
+    const [settings = {}] = await composed.query('show unix_socket_directories');
     const plain = { cwd: folder, paths: {}, entrypoint: [] };
     const path = (programs: string): string => `${programs}:/usr/bin:/bin`;
     const { env: worker } = await composed.containerOf('worker');
@@ -92,25 +73,20 @@ describeOwnPostgres('in containers', () => {
     expect([anchor, commands]).not.toEqual([anchor, '']);
     return commands;
   };
-  const send = (path: string, secret: string, body: object, method = 'POST'): Promise<Response> =>
-    fetch(`${running.get('gateway-1')?.url}${path}`, {
-      method,
-      headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    });
+  const issueKey = async (): Promise<string> => {
+    const { admin } = composed.processOf('gateway-1');
+    return (await jsonOf<{ key: string }>(admin('POST', '/provision/teams/default/keys', { name: 'test' }))).key;
+  };
 
   beforeAll(async () => {
+    composed = given();
     page = await readFile(join(root, 'docs/operating.md'), 'utf8');
     folder = await mkdtemp(join(tmpdir(), 'gateway-host-'));
+    const states = await readStates();
     removePrograms = await installContainerPrograms(join(folder, 'bin'), () => states);
-    composed = await createComposeRun();
-    await Promise.all([composed.runJob('migrate'), composed.runJob('temporal-namespace')]);
-    await startServices(...services);
-    await send('/provision/teams/default', token, {}, 'PUT');
-    ({ key } = await jsonOf<{ key: string }>(send('/provision/teams/default/keys', token, { name: 'test' })));
+    key = await issueKey();
   });
   afterAll(async () => {
-    await composed?.stopAll();
     await removePrograms();
     await rm(folder, { recursive: true, force: true });
   });
@@ -154,10 +130,10 @@ describeOwnPostgres('in containers', () => {
     expect(outputOf(/check-config/)[0]).toMatch(/standard/);
     for (const output of outputOf(/cluster health/)) expect(output).toMatch(/SERVING/);
     const reloads = (name: string): number =>
-      running
-        .get(name)
-        ?.logs()
-        .filter(({ msg }) => msg === 'configuration reloaded').length ?? 0;
+      composed
+        .processOf(name)
+        .logs()
+        .filter(({ msg }) => msg === 'configuration reloaded').length;
     await eventually(async () => expect(services.map(reloads)).toEqual([2, 1, 1]));
   });
 
@@ -165,12 +141,11 @@ describeOwnPostgres('in containers', () => {
     const commands = [...page.replace(/^```.*?^```$/gms, '').matchAll(/`gateway ([a-z-]+(?: [^`…]+)?)`/g)].map(
       ([, command = '']) => command,
     );
-    const { key: other } = await jsonOf<{ key: string }>(send('/provision/teams/default/keys', token, { name: 'other' }));
     const values: Record<string, string> = {
       process: '01a205c0-a422-747d-aedc-d2e107176c4d',
       batch: '01a205c0-a422-747d-aedc-d2e107176c4d',
       project: 'default',
-      prefix: other.split('-')[2] ?? '',
+      prefix: (await issueKey()).split('-')[2] ?? '',
       seconds: '60',
       model: 'one/echo',
     };
@@ -207,7 +182,7 @@ describeOwnPostgres('in containers', () => {
       const ids: string[] = [];
       for (let n = 0; n < 5; n += 1) {
         const body = { model: 'one/echo', messages: [{ role: 'user', content: 'hi' }] };
-        const response = await send('/v1/chat/completions', key, body);
+        const response = await composed.processOf('gateway-1').call(key, '/v1/chat/completions', body);
         expect([response.status, (await response.text()).length > 0]).toEqual([200, true]);
         ids.push(response.headers.get('x-gateway-call-id') ?? '');
       }
@@ -217,17 +192,21 @@ describeOwnPostgres('in containers', () => {
       await lock.end();
     }
   };
+  const stop = async (): Promise<void> => {
+    const statuses = Object.values(await composed.stop());
+    expect(statuses).toEqual(statuses.map(() => 0));
+  };
   /** Simulates new volumes: an empty database as `create-databases.sh` leaves it, and empty data directories. */
   const loseEverything = async (withExtension: boolean): Promise<void> => {
-    await stopAll();
-    await query('drop database gateway', 'postgres');
-    await query('create database gateway owner gateway', 'postgres');
-    if (withExtension) await query('create extension vector');
+    await stop();
+    await composed.query('drop database gateway', [], 'postgres');
+    await composed.query('create database gateway owner gateway', [], 'postgres');
+    if (withExtension) await composed.query('create extension vector');
     for (const name of services) await composed.emptyVolume(name);
   };
   const storedOf = async (ids: readonly string[]): Promise<number> => {
-    const list = ids.map((id) => `'${id}'`).join();
-    return Number((await query(`select count(*)::integer as n from calls where id in (${list})`))[0]?.n);
+    const [counted] = await composed.query('select count(*)::integer as n from calls where id = any($1)', [ids]);
+    return Number(counted?.n);
   };
 
   it('a Compose backup can be restored into new volumes', async () => {
@@ -236,7 +215,7 @@ describeOwnPostgres('in containers', () => {
     await runOnHost(commandsOf('restore-compose'));
     expect(await storedOf(ids)).toBe(0);
     // The calls are in the journal of this replica.
-    await startServices('gateway-1');
+    await composed.start('gateway-1');
     await eventually(async () => expect(await storedOf(ids)).toBe(5));
   });
 
@@ -246,9 +225,9 @@ describeOwnPostgres('in containers', () => {
     await runOnHost(commandsOf('restore-kubernetes'));
     expect(await storedOf(ids)).toBe(0);
     // The commands copy all journals into the data directory of this replica.
-    await startServices('gateway-1');
+    await composed.start('gateway-1');
     await runOnHost(`rm -f journal-gateway-1.tar journal-gateway-2.tar journal-worker.tar\n${commandsOf('restore-journals-kubernetes')}`);
     await eventually(async () => expect(await storedOf(ids)).toBe(5));
-    await stopAll();
+    await stop();
   });
-});
+}
