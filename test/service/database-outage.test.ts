@@ -12,7 +12,7 @@ import { createFaultProxy, type FaultProxy } from '../support/fault-proxy.ts';
 import { eventually, jsonOf } from '../support/gateway.ts';
 import { createProcesses, type GatewayProcess } from '../support/gateway-process.ts';
 import { metricsOf, sumOf } from '../support/metrics.ts';
-import { describeOwnPostgres, startOwnPostgres } from '../support/own-postgres.ts';
+import { describeOwnPostgres, startMigratedPostgres } from '../support/own-postgres.ts';
 import type { PostgresServer } from '../support/postgres-server.ts';
 import { createScriptedVendor, type ScriptedVendor } from '../support/scripted-vendor/server.ts';
 
@@ -47,7 +47,7 @@ describeOwnPostgres('a PostgreSQL outage under load', () => {
   let key = '';
 
   beforeAll(async () => {
-    [server, vendor] = await Promise.all([startOwnPostgres(), createScriptedVendor()]);
+    [server, vendor] = await Promise.all([startMigratedPostgres(), createScriptedVendor()]);
     network = await createFaultProxy(server.url);
     await network.connect();
     const env = { DATABASE_URL: network.url };
@@ -64,7 +64,6 @@ tiers:
   standard: [one/echo]
 `,
     );
-    expect(await (await processes.start('migrate', { home, env })).exited).toBe(0);
     gateway = await processes.start('serve', { home, env });
     // The cache is off, because each call has to reach the vendor.
     expect((await gateway.admin('PUT', '/provision/teams/acme', { cache: { enabled: false } })).status).toBe(201);

@@ -1,5 +1,5 @@
 /**
- * Erases a subject while fifty writers write about it. Earlier writes have to be deleted and later ones have to be
+ * Erases a subject while twenty writers write about it. Earlier writes have to be deleted and later ones have to be
  * kept, even after a kill -9.
  */
 import { readdir, readFile, writeFile } from 'node:fs/promises';
@@ -13,7 +13,7 @@ import { createTestDatabase, describePostgres, openTestDatabase } from '../suppo
 import { createScriptedVendor } from '../support/scripted-vendor/server.ts';
 
 const subject = 'Ada Erasable';
-const writers = 50;
+const writers = 20;
 const PAUSE_MS = 500;
 
 /** Sends a request with the key to a service. */

@@ -6,7 +6,7 @@ import { startLocalServer } from '../support/local-server.ts';
 
 const mebibyte = 1_024 * 1_024;
 const line = 'a long prompt of an ordinary document; ';
-const largeText = line.repeat(Math.ceil((24 * mebibyte) / line.length));
+const largeText = line.repeat(Math.ceil((8 * mebibyte) / line.length));
 const answer = JSON.stringify({
   id: 'c',
   object: 'chat.completion',

@@ -2,7 +2,7 @@
  * Kills the worker during calls to the memory model. Memories have to be stored once, and completed steps can't be
  * repeated.
  */
-import { writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
@@ -54,7 +54,8 @@ function reply(response: ServerResponse, content: string): void {
 
 test('recovers from a kill -9 during each learning step that calls the model', async () => {
   const vendor = await createVendor();
-  const home = await processes.home('migrated');
+  const { home, env } = await processes.homeWithAnyDatabase();
+  await mkdir(join(home, 'data'), { recursive: true });
   await copyTestBundle(join(home, 'data'));
   await writeFile(
     join(home, 'gateway.yaml'),
@@ -65,7 +66,7 @@ tiers: { standard: [one/m], trivial: [one/m] }
 memory: { idle_minutes: 0.02 }
 `,
   );
-  const start = () => processes.start('start', { home, env: { GATEWAY_TEMPORAL: 'on' } });
+  const start = () => processes.start('start', { home, env: { ...env, GATEWAY_TEMPORAL: 'on' } });
   let gateway = await start();
   const key = firstKeyOf(gateway) ?? '';
   await gateway.admin('PUT', '/provision/teams/default/memory', { batch_of: 2 });

@@ -140,10 +140,11 @@ describe('operator actions in Temporal', () => {
     expect(await batchesOf(gateway)).toEqual([batch]);
   });
 
-  /** Starts one batch per sentence, and makes the vendor reject the requests of all batches until they are failing. */
+  /** Starts one batch per sentence, and makes the vendor reject their requests until all batches have failed. */
   async function failBatches(
     gateway: TestGateway,
     sentences: readonly string[],
+    hasFailed: (batch: Batch) => boolean,
   ): Promise<{ readonly failing: readonly Batch[]; readonly accept: () => void }> {
     const { call, database, admin, project } = gateway;
     await admin('PUT', `/provision/teams/${project}/memory`, { batch_of: 1_000 });
@@ -159,7 +160,7 @@ describe('operator actions in Temporal', () => {
     const failing = await eventually(async () => {
       const listed = new Map((await batchesOf(gateway)).map((batch) => [batch.id, batch]));
       const found = batches.flatMap(({ batch_id }) => listed.get(batch_id) ?? []);
-      expect(found.map(({ state }) => state)).toEqual(sentences.map(() => 'failing'));
+      expect(found.map(hasFailed)).toEqual(sentences.map(() => true));
       return found;
     });
     const accept = (): void => {
@@ -168,9 +169,12 @@ describe('operator actions in Temporal', () => {
     return { failing, accept };
   }
 
-  /** Like `failBatches`, but parks the groups as an older version did after five unusable responses. */
+  /**
+   * Parks batches whose first request was rejected. An older version did this after five unusable responses, but each of
+   * them takes Temporal a second of CPU time.
+   */
   async function park(gateway: TestGateway, sentences: readonly string[]): Promise<readonly Batch[]> {
-    const { failing: parked, accept } = await failBatches(gateway, sentences);
+    const { failing: parked, accept } = await failBatches(gateway, sentences, ({ error }) => error !== null);
     await gateway.database.query(
       `update memory_batch_groups set state = 'failed', next_try_at = null where batch_id = any ($1::uuid[]) and state = 'waiting'`,
       [parked.map(({ id }) => id)],
@@ -185,10 +189,10 @@ describe('operator actions in Temporal', () => {
   }
 
   /**
-   * Expects five rejected requests, one usable response and one consolidation, and a record of each of these calls. On
-   * a busy machine, the vendor may reject a batch once more before the last batch is failing.
+   * Expects at least this many rejected requests, one usable response and one consolidation, and a record of each of
+   * these calls. On a busy machine, the vendor may reject a batch once more before all batches have failed.
    */
-  async function expectLearnedOnce(gateway: TestGateway, { id }: Batch, text: string): Promise<void> {
+  async function expectLearnedOnce(gateway: TestGateway, { id }: Batch, text: string, rejected = 1): Promise<void> {
     await eventually(async () => {
       const batch = await jsonOf<Batch>(gateway.admin('GET', `/provision/batches/${id}`));
       expect(batch).toMatchObject({ state: 'done', error: null, memories: { written: 1, repeated: 0 } });
@@ -198,7 +202,7 @@ describe('operator actions in Temporal', () => {
       );
       const refused = calls.slice(2);
       expect(calls.map(({ outcome }) => outcome)).toEqual(['ok', 'ok', ...refused.map(() => 'refused')]);
-      expect(refused.length).toBeGreaterThanOrEqual(5);
+      expect(refused.length).toBeGreaterThanOrEqual(rejected);
       expect(batch.attempts).toBe(calls.length);
       expect([vendor.count('memories', text), vendor.count('consolidation', text)]).toEqual([1 + refused.length, 1]);
     });
@@ -241,7 +245,7 @@ describe('operator actions in Temporal', () => {
   runTogether('retries a failing batch until an operator stops it', async () => {
     const gateway = await lend('stop-failing');
     const text = 'I live in Stopville.';
-    const { failing, accept } = await failBatches(gateway, [text]);
+    const { failing, accept } = await failBatches(gateway, [text], ({ state }) => state === 'failing');
     const [batch] = failing;
     if (!batch) throw new Error('there is no batch');
     const stopped = await gateway.admin('POST', `/provision/batches/${batch.id}/stop`);
@@ -250,7 +254,7 @@ describe('operator actions in Temporal', () => {
     accept();
     const replay = await gateway.admin('POST', `/provision/batches/${batch.id}/replay`);
     expect(replay.status).toBe(202);
-    await expectLearnedOnce(gateway, batch, text);
+    await expectLearnedOnce(gateway, batch, text, 5);
   });
 
   interface FailedRun {

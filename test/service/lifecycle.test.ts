@@ -1,4 +1,4 @@
-/** Tests command-line options and data directories that can't be used, from the perspective of an operator. */
+/** Tests command-line options and the deletion of quarantined records. */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -27,27 +27,6 @@ describe('command-line options', () => {
       expect([await gateway.exited, gateway.stdout(), gateway.stderr()]).toEqual([1, '', "gateway: Unknown option '--colour'\n"]);
     },
   );
-});
-
-describe('a data directory with an entry of the wrong type', () => {
-  it.each([
-    ['db.lock', 'folder', /^gateway: cannot open the embedded database: cannot lock \S+: [^\n]+\n$/],
-    ['admin-token', 'folder', /^gateway: cannot read the admin token of \S+: EISDIR[^\n]+\n$/],
-    [
-      'admin-token',
-      'file',
-      /^gateway: cannot read the admin token of \S+: the admin token in \S+ must have at least 16 characters[^\n]+\n$/,
-    ],
-    ['addresses', 'file', /^gateway: cannot write \S+: EEXIST[^\n]+\n$/],
-    ['journal', 'file', /^gateway: cannot use the data directory [^\n]+ENOTDIR[^\n]+\n$/],
-  ])('exits with 1 and prints one error line if %s is a %s', async (name, kind, complaint) => {
-    // The environment has no token, so the token file is read.
-    const home = await processes.home(name === 'db.lock' ? 'empty' : 'migrated');
-    const path = join(home, 'data', name);
-    await (kind === 'file' ? writeFile(path, '') : mkdir(path, { recursive: true }));
-    const gateway = await processes.start('start', { home, env: { GATEWAY_ADMIN_TOKEN: '' } });
-    expect([await gateway.exited, gateway.stderr()]).toEqual([1, expect.stringMatching(complaint)]);
-  });
 });
 
 describe('quarantined records', () => {

@@ -21,7 +21,8 @@ let key = '';
 
 beforeAll(async () => {
   files = await embedderFiles();
-  home = await processes.home('migrated');
+  const database = await processes.homeWithAnyDatabase();
+  home = database.home;
   folder = join(home, 'embedder');
   await mkdir(folder);
   for (const { weights, tokenizer } of files.models) {
@@ -29,7 +30,13 @@ beforeAll(async () => {
     await symlink(tokenizer, join(folder, 'tokenizer.json'));
   }
   // Neither the cache nor npm has the runtime; the home in the environment identifies the processes of this test.
-  const env = { GATEWAY_LOCAL_EMBEDDER: '', GATEWAY_LOCAL_EMBEDDER_DIR: 'embedder', XDG_CACHE_HOME: join(home, 'cache'), PATH: '/nowhere' };
+  const env = {
+    ...database.env,
+    GATEWAY_LOCAL_EMBEDDER: '',
+    GATEWAY_LOCAL_EMBEDDER_DIR: 'embedder',
+    XDG_CACHE_HOME: join(home, 'cache'),
+    PATH: '/nowhere',
+  };
   gateway = await processes.start('start', { home, env });
   key = firstKeyOf(gateway) ?? '';
 });

@@ -78,7 +78,6 @@ describePostgres('503 no_db', () => {
     const database = await createTestDatabase();
     try {
       const home = await processes.home('empty');
-      await (await processes.start('migrate', { home, env: { DATABASE_URL: database.url } })).exited;
       await withFaultProxy(database.url, async (proxy) => {
         await proxy.connect();
         const env = { DATABASE_URL: proxy.url, OPENAI_API_KEY: 'any', ANTHROPIC_API_KEY: 'any' };

@@ -1,31 +1,18 @@
-/** Tests how the service starts, and which errors it prints if it can't. */
-import { chmod, mkdir, writeFile } from 'node:fs/promises';
-import { delimiter, dirname, join, resolve } from 'node:path';
+/** Tests how the service starts. */
+import { writeFile } from 'node:fs/promises';
+import { delimiter, dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { compareVersions } from '../../scripts/versions.js';
-import type { Role } from '../../src/app/app.ts';
 import { findAddress } from '../../src/cli/addresses.ts';
-import { ConfigError } from '../../src/config/config.ts';
 import { lockGlobal } from '../../src/db/locks.ts';
-import { runService } from '../../src/service/service.ts';
-import type { ServiceHost } from '../../src/service/service-host.ts';
-import { StartError } from '../../src/service/start-error.ts';
 import { withFaultProxy } from '../support/fault-proxy.ts';
-import { adminToken, copyTestBundle, eventually, jsonOf } from '../support/gateway.ts';
-import {
-  activeModel,
-  createProcesses,
-  firstKeyOf,
-  type GatewayProcess,
-  processesOf,
-  root,
-  shortLived,
-} from '../support/gateway-process.ts';
-import { createTestDatabase, describePostgres, openTestDatabase, runAsAdmin } from '../support/postgres.ts';
+import { copyTestBundle, eventually, jsonOf } from '../support/gateway.ts';
+import { activeModel, createProcesses, firstKeyOf, type GatewayProcess, processesOf, root } from '../support/gateway-process.ts';
+import { createTestDatabase, describePostgres, openTestDatabase } from '../support/postgres.ts';
 import { run } from '../support/run.ts';
+import { errorLinesOf, startInProcess } from '../support/run-service.ts';
 import type { ScriptedVendor } from '../support/scripted-vendor/server.ts';
 import { createScriptedVendor } from '../support/scripted-vendor/server.ts';
-import { unusedPort } from '../support/unused-port.ts';
 
 const processes = createProcesses();
 let vendor: ScriptedVendor;
@@ -43,35 +30,6 @@ providers:
 tiers:
   standard: [${models.join(', ')}]
 `;
-
-/** Expects that the process printed one line with the error and exited with 1. */
-async function expectComplaint(gateway: GatewayProcess, complaint: RegExp | string): Promise<void> {
-  expect({ ended: await gateway.exited, said: gateway.stderr().trimEnd().split('\n'), listens: gateway.url }).toEqual({
-    ended: 1,
-    said: [typeof complaint === 'string' ? `gateway: ${complaint}` : expect.stringMatching(complaint)],
-    listens: '',
-  });
-}
-
-/**
- * Starts the service in this process, because a new one would spend a second on loading. Returns the error lines that
- * it would print.
- */
-async function errorLinesOf(role: Role, env: Record<string, string>): Promise<readonly unknown[]> {
-  const stop = new AbortController();
-  const host: ServiceHost = {
-    env: { HOST: '127.0.0.1', GATEWAY_TEMPORAL: 'off', GATEWAY_LOCAL_EMBEDDER: 'off', GATEWAY_ADMIN_TOKEN: adminToken, ...env },
-    write: () => undefined,
-    writeError: () => undefined,
-    isTerminal: false,
-    stopping: stop.signal,
-    onReload: () => undefined,
-    clusterWorker: null,
-  };
-  const error: unknown = await runService(role, host).catch((reason: unknown) => reason);
-  stop.abort();
-  return error instanceof ConfigError ? error.errors : error instanceof StartError ? [error.message] : [error];
-}
 
 describe('the command gateway start with a data directory', () => {
   let home = '';
@@ -151,90 +109,6 @@ describe('the command gateway start with a data directory', () => {
   });
 });
 
-describe('errors when the gateway starts', () => {
-  let home = '';
-  beforeAll(async () => {
-    home = await processes.home('empty');
-    await writeFile(join(home, 'file'), '');
-    await writeFile(join(home, 'gateway.yaml'), '');
-    await mkdir(join(home, 'closed'), { mode: 0 });
-    await mkdir(join(home, 'not-mine', 'db'), { recursive: true });
-    await chmod(join(home, 'not-mine', 'db'), 0);
-  });
-
-  /** Root ignores file permissions unless it drops its privileges. */
-  const asUser: readonly string[] = process.getuid?.() === 0 ? ['setpriv', '--inh-caps=-all', '--bounding-set=-all'] : [];
-  const main = join(root, 'src', 'main.ts');
-
-  it.each<[string, Record<string, string>, RegExp]>([
-    ['a data directory without read permission', { GATEWAY_DATA_DIR: 'closed' }, /^gateway: cannot use the data directory \S+\/closed: /],
-    ['an unreadable database folder', { GATEWAY_DATA_DIR: 'not-mine' }, /^gateway: cannot write to the data directory \S+\/not-mine\/db: /],
-  ])('prints one line and exits with 1 for %s', async (_title, env, complaint) => {
-    const program = [...asUser, process.execPath, ...shortLived, main, 'start'];
-    await expectComplaint(await processes.start('start', { home, env, program }), complaint);
-  });
-
-  it.each<[string, Role, Record<string, string>, RegExp]>([
-    [
-      'a data directory that is a file',
-      'start',
-      { GATEWAY_DATA_DIR: 'file' },
-      /^cannot use the data directory \S+\/file: it is not a directory$/,
-    ],
-    [
-      'a data directory that nobody can create',
-      'start',
-      { GATEWAY_DATA_DIR: '/proc/x/data' },
-      /^cannot use the data directory \/proc\/x\/data: ENOENT/,
-    ],
-    ['a data directory below a file', 'start', { GATEWAY_DATA_DIR: 'file/data' }, /^cannot use the data directory \S+\/file\/data: /],
-    ['a missing configuration file', 'start', { GATEWAY_CONFIG: 'nowhere.yaml' }, /^\S*nowhere\.yaml: cannot be read: /],
-    ['serve without DATABASE_URL', 'serve', { OPENAI_API_KEY: 'any' }, /^DATABASE_URL: is required for gateway serve; /],
-    ['worker without DATABASE_URL', 'worker', {}, /^DATABASE_URL: is required for gateway worker; /],
-  ])('reports one error line for %s', async (_title, role, { GATEWAY_DATA_DIR: dataDir = 'data', ...env }, complaint) => {
-    const files = { GATEWAY_CONFIG: join(home, env.GATEWAY_CONFIG ?? 'gateway.yaml'), GATEWAY_DATA_DIR: resolve(home, dataDir) };
-    expect(await errorLinesOf(role, { ...env, ...files })).toEqual([expect.stringMatching(complaint)]);
-  });
-
-  const unreachable = async (host: string): Promise<string> => `postgres://gateway@${host}:${await unusedPort()}/gateway`;
-
-  it("reports one error line if start can't reach the database", async () => {
-    const env = { DATABASE_URL: await unreachable('127.0.0.1'), GATEWAY_DATA_DIR: join(home, 'data') };
-    expect(await errorLinesOf('start', env)).toEqual([expect.stringMatching(/^cannot reach the database: .*ECONNREFUSED/)]);
-  });
-
-  it("prints one error line if migrate can't reach the database", async () => {
-    const gateway = await processes.start('migrate', { home, env: { DATABASE_URL: await unreachable('localhost') } });
-    await expectComplaint(gateway, /^gateway: cannot reach the database: .*ECONNREFUSED/);
-  });
-
-  it('prints the position of each of five mistakes in gateway.yaml, one per line', async () => {
-    const file = join(home, 'mistakes.yaml');
-    await writeFile(
-      file,
-      `providers:
-  one: { base_url: ftp://one, dialect: chat }
-  two: { base_url: https://two/v1, dialect: chat, api_key: "\${TWO_KEY}" }
-models:
-  two/echo: { input: free, output: 1 }
-tiers:
-  standard: [two/echo, three/echo]
-colour: red
-`,
-    );
-    const gateway = await processes.start('start', { home, env: { GATEWAY_CONFIG: 'mistakes.yaml' } });
-    expect(await gateway.exited).toBe(1);
-    expect(gateway.stderr().trimEnd().split('\n').sort()).toEqual([
-      'gateway: mistakes.yaml:2 providers.one.base_url: must be an address with http:// or https://',
-      'gateway: mistakes.yaml:3 providers.two.api_key: the environment variable TWO_KEY is not set',
-      'gateway: mistakes.yaml:5 models.two/echo.input: must be an amount in USD, written as a decimal number such as 0.15',
-      'gateway: mistakes.yaml:7 tiers.standard.1: there is no provider three',
-      'gateway: mistakes.yaml:8 colour: there is no such setting',
-    ]);
-    expect(gateway.stdout()).toBe('');
-  });
-});
-
 describePostgres('starting on a database server', () => {
   let databaseUrl = '';
   let drop: () => Promise<void>;
@@ -249,24 +123,6 @@ describePostgres('starting on a database server', () => {
     return processes.start('serve', { home, env: { DATABASE_URL: url, GATEWAY_STOP_DELAY_SECONDS: String(stopDelaySeconds) } });
   };
   const readinessOf = async ({ url }: GatewayProcess): Promise<number> => (await fetch(`${url}/readyz`)).status;
-  const lacksSchema =
-    /^(?:gateway: )?the database is missing migration 0001_\w+.*; run: gateway migrate \(but first, as a superuser in the database gateway_test_\w+: CREATE EXTENSION vector;\)$/;
-
-  it('reports one error line on serve if the database has no schema', async () => {
-    const dataDir = join(await processes.home('empty'), 'data');
-    const env = { DATABASE_URL: databaseUrl, OPENAI_API_KEY: 'any', GATEWAY_DATA_DIR: dataDir };
-    expect(await errorLinesOf('serve', env)).toEqual([expect.stringMatching(lacksSchema)]);
-  });
-
-  it('prints one error line if a database that becomes reachable late has no schema', () =>
-    withFaultProxy(databaseUrl, async (proxy) => {
-      const gateway = await startServe(proxy.url);
-      expect(await readinessOf(gateway)).toBe(503);
-      await proxy.connect();
-      expect(await gateway.exited).toBe(1);
-      expect(gateway.stderr().trimEnd().split('\n')).toEqual([expect.stringMatching(lacksSchema)]);
-    }));
-
   it('logs a failed database login without the password, and stops with exit code 0', async () => {
     const url = new URL(databaseUrl);
     url.username = 'nobody';
@@ -281,33 +137,10 @@ describePostgres('starting on a database server', () => {
     expect(gateway.stdout()).not.toMatch(/hunter2|database recovered/);
   });
 
-  it("tells the operator what to run if migrate can't create the vector extension", async () => {
-    const role = `role_of_${new URL(databaseUrl).pathname.slice(1)}`;
-    await runAsAdmin(databaseUrl, `create role ${role} login`);
-    try {
-      await runAsAdmin(databaseUrl, `grant create on schema public to ${role}`);
-      const url = new URL(databaseUrl);
-      url.username = role;
-      const migration = await processes.start('migrate', { home: await processes.home('empty'), env: { DATABASE_URL: url.href } });
-      const name = url.pathname.slice(1);
-      await expectComplaint(
-        migration,
-        `the extension vector is missing from the database ${name}, and the role ${role} is not allowed to create it. As a superuser, run in this database: CREATE EXTENSION vector; and then run gateway migrate again`,
-      );
-    } finally {
-      await runAsAdmin(databaseUrl, `drop owned by ${role}`);
-      await runAsAdmin(databaseUrl, `drop role ${role}`);
-    }
-  });
-
   it('creates the schema only the first time migrate runs', async () => {
-    const migrate = async (): Promise<string> => {
-      const migration = await processes.start('migrate', { home: await processes.home('empty'), env: { DATABASE_URL: databaseUrl } });
-      expect([await migration.exited, migration.stderr()]).toEqual([0, '']);
-      return migration.stdout();
-    };
-    expect(await migrate()).toMatch(/^Applied \d+ migrations?\.\n$/);
-    expect(await migrate()).toBe('The schema was up to date.\n');
+    const migrate = () => startInProcess('migrate', { DATABASE_URL: databaseUrl }).ended;
+    expect(await migrate()).toEqual({ output: expect.stringMatching(/^Applied \d+ migrations?\.\n$/), errors: [] });
+    expect(await migrate()).toEqual({ output: 'The schema was up to date.\n', errors: [] });
   });
 
   it('stops migrate at the first signal', async () => {
@@ -413,39 +246,6 @@ describePostgres('starting on a database server', () => {
         expect(gateway.child.exitCode).toBe(1);
       });
     }));
-});
-
-const describeTerminal = process.platform === 'linux' ? describe : describe.skip;
-
-describeTerminal('gateway start on a terminal', () => {
-  it('prints a sign-in link until somebody has an account', async () => {
-    const { home, env } = await processes.homeWithAnyDatabase();
-    // A pseudo-terminal on standard output that doesn't change line endings.
-    const node = [process.execPath, ...shortLived].join(' ');
-    const program = ['script', '-qefc', `stty -onlcr && exec ${node} ${join(root, 'src', 'main.ts')} start`, '/dev/null'];
-    const gateway = await processes.start('start', { home, env, program });
-    const link = /First sign-in +(http\S+)/.exec(gateway.stdout())?.[1] ?? '';
-    expect(link).toContain(`${gateway.url}/console/sign-in/link?token=`);
-    const page = await fetch(link);
-    const text = await page.text();
-    expect(text).toContain('Create the admin account');
-    const field = (name: string) => new RegExp(`name="${name}" value="([^"]*)"`).exec(text)?.[1] ?? '';
-    const form = { csrf: field('csrf'), token: field('token'), email: 'ann@example.com', name: 'Ann', password: 'correct horse battery' };
-    const headers = { cookie: page.headers.getSetCookie()[0]?.split(';')[0] ?? '' };
-    const used = await fetch(`${gateway.url}/console/sign-in/link`, {
-      method: 'POST',
-      headers,
-      body: new URLSearchParams(form),
-      redirect: 'manual',
-    });
-    expect([used.status, used.headers.get('location')]).toEqual([303, '/console']);
-    expect((await fetch(link)).status).toBe(404);
-    await gateway.end('SIGTERM');
-    await eventually(async () => expect(await processesOf(home)).toEqual([]));
-    const again = await processes.start('start', { home, env, program });
-    expect(again.stdout()).toContain('Console         http');
-    expect(again.stdout()).not.toContain('First sign-in');
-  });
 });
 
 const oldNode = await findOldNode();

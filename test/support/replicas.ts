@@ -84,8 +84,9 @@ export interface Users {
   /** Sends a new statement and expects a complete response. Users and processes take turns. */
   chat(): Promise<void>;
   /**
-   * Chats in a loop until `work` is done. The default pause between messages is 400 ms, because each message costs CPU
-   * time in every process until it's learned.
+   * Chats in a loop until `work` is done, and then lets memory learn the last messages without waiting for a full batch.
+   * The default pause between messages is 400 ms, because each message costs CPU time in every process until it's
+   * learned.
    */
   chatDuring<Result>(work: () => Promise<Result>, pauseMs?: number): Promise<Result>;
 }
@@ -97,7 +98,7 @@ export interface Users {
 export async function createUsers({ database }: Replicas, serving: readonly [GatewayProcess, ...GatewayProcess[]]): Promise<Users> {
   const [first] = serving;
   await first.admin('PUT', '/provision/teams/default', {});
-  await first.admin('PUT', '/provision/teams/default/memory', { batch_of: 4, at_least_every_minutes: 1 });
+  const learnInBatchesOf = (messages: number) => first.admin('PUT', '/provision/teams/default/memory', { batch_of: messages });
   const { key } = await jsonOf<{ key: string }>(first.admin('POST', '/provision/teams/default/keys', { name: 'users' }));
   const [project] = await database.query<{ id: string }>(`select id from projects where slug = 'default'`);
   const facts: Fact[] = [];
@@ -115,6 +116,7 @@ export async function createUsers({ database }: Replicas, serving: readonly [Gat
       expect([response.status, await response.text()]).toEqual([200, expect.stringContaining(fact.text)]);
     },
     async chatDuring(work, pauseMs = 400) {
+      await learnInBatchesOf(4);
       let isDone = false;
       const chatting = (async () => {
         while (!isDone) {
@@ -127,6 +129,7 @@ export async function createUsers({ database }: Replicas, serving: readonly [Gat
       } finally {
         isDone = true;
         await chatting;
+        await learnInBatchesOf(1);
       }
     },
   };
