@@ -10,7 +10,7 @@ import { copyTestBundle, eventually, jsonOf } from '../support/gateway.ts';
 import { activeModel, createProcesses, firstKeyOf, type GatewayProcess, processesOf, root } from '../support/gateway-process.ts';
 import { createTestDatabase, describePostgres, openTestDatabase } from '../support/postgres.ts';
 import { run } from '../support/run.ts';
-import { errorLinesOf, startInProcess } from '../support/run-service.ts';
+import { errorLinesOf, runInProcess } from '../support/run-service.ts';
 import type { ScriptedVendor } from '../support/scripted-vendor/server.ts';
 import { createScriptedVendor } from '../support/scripted-vendor/server.ts';
 
@@ -138,7 +138,7 @@ describePostgres('starting on a database server', () => {
   });
 
   it('creates the schema only the first time migrate runs', async () => {
-    const migrate = () => startInProcess('migrate', { DATABASE_URL: databaseUrl }).ended;
+    const migrate = () => runInProcess('migrate', { DATABASE_URL: databaseUrl });
     expect(await migrate()).toEqual({ output: expect.stringMatching(/^Applied \d+ migrations?\.\n$/), errors: [] });
     expect(await migrate()).toEqual({ output: 'The schema was up to date.\n', errors: [] });
   });

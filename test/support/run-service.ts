@@ -6,15 +6,14 @@ import type { ServiceHost } from '../../src/service/service-host.ts';
 import { StartError } from '../../src/service/start-error.ts';
 import { adminToken } from './gateway.ts';
 
-interface ServiceRun {
-  /** Sends the stop signal. */
-  stop(): void;
-  /** Resolves when the service has ended. `errors` are the error lines that it would print. */
-  readonly ended: Promise<{ readonly output: string; readonly errors: readonly unknown[] }>;
-}
-
-/** Runs `gateway <command>` with these environment variables and without logs. */
-export function startInProcess(command: Role | 'migrate', env: Readonly<Record<string, string>>): ServiceRun {
+/**
+ * Runs `gateway <command>` with these environment variables and without logs, until it ends by itself. `errors` are the
+ * error lines that it would print.
+ */
+export async function runInProcess(
+  command: Role | 'migrate',
+  env: Readonly<Record<string, string>>,
+): Promise<{ readonly output: string; readonly errors: readonly unknown[] }> {
   const stop = new AbortController();
   let output = '';
   const host: ServiceHost = {
@@ -25,7 +24,6 @@ export function startInProcess(command: Role | 'migrate', env: Readonly<Record<s
       GATEWAY_TEMPORAL: 'off',
       GATEWAY_LOCAL_EMBEDDER: 'off',
       GATEWAY_ADMIN_TOKEN: adminToken,
-      GATEWAY_STOP_DELAY_SECONDS: '0',
       ...env,
     },
     write: (text) => {
@@ -37,21 +35,16 @@ export function startInProcess(command: Role | 'migrate', env: Readonly<Record<s
     onReload: () => undefined,
     clusterWorker: null,
   };
-  const running = command === 'migrate' ? runMigrations(host) : runService(command, host);
-  const ended = running.then(
-    () => ({ output, errors: [] }),
-    (error: unknown) => ({
-      output,
-      errors: error instanceof ConfigError ? error.errors : error instanceof StartError ? [error.message] : [error],
-    }),
-  );
-  return { stop: () => stop.abort(), ended };
+  try {
+    await (command === 'migrate' ? runMigrations(host) : runService(command, host));
+    return { output, errors: [] };
+  } catch (error) {
+    return { output, errors: error instanceof ConfigError ? error.errors : error instanceof StartError ? [error.message] : [error] };
+  } finally {
+    stop.abort();
+  }
 }
 
 /** Runs a command that fails, and returns the error lines that it would print. */
-export async function errorLinesOf(command: Role | 'migrate', env: Readonly<Record<string, string>>): Promise<readonly unknown[]> {
-  const run = startInProcess(command, env);
-  const { errors } = await run.ended;
-  run.stop();
-  return errors;
-}
+export const errorLinesOf = async (...args: Parameters<typeof runInProcess>): Promise<readonly unknown[]> =>
+  (await runInProcess(...args)).errors;
