@@ -2,13 +2,13 @@
  * Uses the console like the first people on a new installation do, with the real program in a terminal, Temporal, and
  * Chromium. Each test continues where the last one ended.
  */
-import { writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
 import type { BrowserContext, Locator, Page } from 'playwright-core';
 import { sharedChromium } from '../support/chromium.ts';
-import { jsonOf } from '../support/gateway.ts';
+import { copyTestBundle, jsonOf } from '../support/gateway.ts';
 import { createProcesses, type GatewayProcess, root, shortLived } from '../support/gateway-process.ts';
 import { createMemoryVendor } from '../support/memory-vendor.ts';
 import { createScriptedVendor, type ScriptedVendor } from '../support/scripted-vendor/server.ts';
@@ -27,12 +27,14 @@ const problems: string[] = [];
 
 beforeAll(async () => {
   vendor = await createScriptedVendor({ port: 0, paceMs: 0 });
-  const home = await processes.home('migrated');
+  const { home, env } = await processes.homeWithAnyDatabase();
   await writeFile(join(home, 'gateway.yaml'), yaml());
+  await mkdir(join(home, 'data'), { recursive: true });
+  await copyTestBundle(join(home, 'data'));
   // `script` runs the program on a terminal, where the banner contains the link.
   const command = `stty -onlcr; exec ${[process.execPath, ...shortLived, join(root, 'src', 'main.ts')].map((part) => `'${part}'`).join(' ')} start`;
   const program = ['script', '--quiet', '--return', '--flush', '--command', command, '/dev/null'];
-  gateway = await processes.start('start', { home, program, env: { GATEWAY_TEMPORAL: '' } });
+  gateway = await processes.start('start', { home, program, env: { ...env, GATEWAY_TEMPORAL: '' } });
   context = await chromium().newContext();
   page = await watch(context);
 });
