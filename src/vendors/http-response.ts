@@ -3,7 +3,7 @@ import { VendorError, type VendorReport } from '../core/errors.ts';
 import { isObject, type JsonObject } from '../core/json/narrow.ts';
 import { parseJson } from '../core/json/parse.ts';
 import type { VendorErrorBody } from '../dialects/contract/vendor-error.ts';
-import type { HttpResponse } from './http-client.ts';
+import type { HttpResponse } from './response-body.ts';
 import { parseRetryAfter } from './retry-after.ts';
 import { stripSecrets } from './strip-secrets.ts';
 

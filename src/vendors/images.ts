@@ -11,10 +11,11 @@ import { modelNameAt } from '../core/request-format.ts';
 import { parseResponsesUsage } from '../dialects/contract/token-usage.ts';
 import { asNonEmptyString } from '../dialects/json/lossless-json.ts';
 import { formatFields, getImageCount, parseSize, pickFields } from '../dialects/media/image-speech.ts';
-import type { HttpResponse, VendorHttpClient } from './http-client.ts';
+import type { VendorHttpClient } from './http-client.ts';
 import { getHeader, readJsonObject } from './http-response.ts';
 import { fetchVendorFile, type MediaProvider, type MediaRequest, type OnRequestId, sendMediaRequest } from './media.ts';
 import { requestUrl } from './request-url.ts';
+import type { HttpResponse } from './response-body.ts';
 import { vendorErrorText } from './strip-secrets.ts';
 
 export interface ImageResponse {

@@ -5,6 +5,12 @@
  */
 import { VendorError } from '../core/errors.ts';
 
+export interface HttpResponse {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: ResponseBody;
+}
+
 export interface ResponseBody {
   /**
    * Returns all bytes that have arrived, or null if there aren't any. Throws `broken`, `aborted`, or the error that was

@@ -7,11 +7,11 @@ import { gatewayError, VendorError } from '../core/errors.ts';
 import { modelNameAt } from '../core/request-format.ts';
 import { trimEnd } from '../core/trim.ts';
 import { formatFields, parseSimpleText, pickFields } from '../dialects/media/image-speech.ts';
-import type { HttpResponse, VendorHttpClient } from './http-client.ts';
+import type { VendorHttpClient } from './http-client.ts';
 import { getHeader } from './http-response.ts';
 import { type MediaProvider, type MediaRequest, type OnRequestId, sendMediaRequest } from './media.ts';
 import { requestUrl } from './request-url.ts';
-import { relayBody } from './response-body.ts';
+import { type HttpResponse, relayBody } from './response-body.ts';
 
 export interface SpeechResponse {
   readonly status: number;

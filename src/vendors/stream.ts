@@ -7,9 +7,9 @@ import { VendorError } from '../core/errors.ts';
 import type { Span } from '../core/json/spans.ts';
 import { createSseParser, type SseEvent, SseEventTooLargeError } from '../core/sse.ts';
 import type { StreamReader } from '../dialects/contract/route-codec.ts';
-import { toVendorError } from './http-client.ts';
 import type { ResponseBody } from './response-body.ts';
 import { stripSecrets, stripSecretsFromBytes } from './strip-secrets.ts';
+import { toVendorError } from './transport-errors.ts';
 
 export interface BrokenStream {
   readonly kind: 'broken';

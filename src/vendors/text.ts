@@ -11,12 +11,12 @@ import { parseVendorError, type VendorErrorBody } from '../dialects/contract/ven
 import { decodeAwsEventStream, isAwsEventStream } from './aws-event-stream.ts';
 import { startContentTimeout } from './content-timeout.ts';
 import { holdOpening, type OpenedStream } from './hold-opening.ts';
-import type { Address, HttpResponse, VendorHttpClient } from './http-client.ts';
+import type { Address, VendorHttpClient } from './http-client.ts';
 import { getHeader, isSuccess, readRequestId, toReport, toStatusError } from './http-response.ts';
 import { sendAuthorized } from './identity/credential.ts';
 import { adaptBody, changesBodies, firstVersion, hasVersionInBody } from './request-body.ts';
 import { pathAt, requestUrl } from './request-url.ts';
-import type { ResponseBody } from './response-body.ts';
+import type { HttpResponse, ResponseBody } from './response-body.ts';
 import { type ChunkReader, nextChunk, relayEvents, type StreamChunk, type StreamEnd, toStreamError } from './stream.ts';
 import { secretsOf, vendorErrorText } from './strip-secrets.ts';
 import type { Provider } from './vendor.ts';

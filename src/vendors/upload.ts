@@ -16,12 +16,12 @@ import {
   type UploadUsage,
 } from '../dialects/media/upload-usage.ts';
 import type { UploadBody, UploadKind } from '../dialects/media/uploads.ts';
-import type { HttpResponse, VendorHttpClient } from './http-client.ts';
+import type { VendorHttpClient } from './http-client.ts';
 import { getHeader } from './http-response.ts';
 import { inlineImages, maxImageResponseBytes } from './images.ts';
 import { type MediaProvider, type OnRequestId, sendMediaRequest } from './media.ts';
 import { requestUrl } from './request-url.ts';
-import { relayBody } from './response-body.ts';
+import { type HttpResponse, relayBody } from './response-body.ts';
 
 export interface UploadRequest {
   readonly provider: MediaProvider;

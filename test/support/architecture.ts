@@ -220,7 +220,11 @@ export const RESTRICTED_IMPORTS: readonly RestrictedImport[] = [
     allowed: ['src/db/locks.ts', 'src/journal/batch-store.ts', 'src/memory/'],
   },
   { name: 'node:cluster', packages: ['node:cluster'], allowed: ['src/service/'] },
-  { name: 'undici', packages: ['undici'], allowed: ['src/vendors/http-client.ts', 'src/vendors/connector.ts'] },
+  {
+    name: 'undici',
+    packages: ['undici'],
+    allowed: ['http-client', 'http-exchange', 'transport-errors', 'connector'].map((name) => `src/vendors/${name}.ts`),
+  },
   { name: 'pg', packages: ['pg', '@electric-sql/'], allowed: ['src/db/'] },
   { name: '@prometheus-io/client', packages: ['@prometheus-io/client'], allowed: ['src/observability/metrics/'] },
   { name: 'express', packages: ['express'], allowed: ['src/http/', 'src/console/frame/', 'src/mcp/'] },

@@ -3,8 +3,9 @@ import type { ServerResponse } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { describe, expect, jest, test } from '@jest/globals';
 import { Pool } from 'undici';
-import type { HttpRequest, HttpResponse } from '../../src/vendors/http-client.ts';
+import type { HttpRequest } from '../../src/vendors/http-client.ts';
 import { createVendorHttpClient } from '../../src/vendors/http-client.ts';
+import type { HttpResponse } from '../../src/vendors/response-body.ts';
 import { closedPort, withVendor } from './fake-vendor.ts';
 
 function requestOf(url: string, more: Partial<HttpRequest> = {}): HttpRequest {

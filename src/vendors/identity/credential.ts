@@ -1,5 +1,6 @@
 /** Clouds issue credentials, and a `VendorIdentity` adds the current one to each request to a provider. */
-import type { HttpRequest, HttpResponse, VendorHttpClient } from '../http-client.ts';
+import type { HttpRequest, VendorHttpClient } from '../http-client.ts';
+import type { HttpResponse } from '../response-body.ts';
 
 export interface Credential {
   authorize(request: HttpRequest): Promise<HttpRequest>;
