@@ -8,20 +8,20 @@
  * the batch project by project, and sets aside those that it can't store (`set-aside.ts`).
  */
 import type { SettledCall } from '../core/call.ts';
-import { errorCode } from '../core/error-messages.ts';
 import { countNewBytes } from '../core/repeated-parts.ts';
-import { isConnectionError } from '../db/connection-errors.ts';
 import type { Database, Queries } from '../db/database.ts';
 import { isLockTimeout, lockProject } from '../db/locks.ts';
 import { toBatches } from '../db/row-batches.ts';
 import type { Logger } from '../observability/logger.ts';
 import { traceBatch } from '../observability/tracing.ts';
+import { isDataError } from './data-errors.ts';
 import type { HitFailpoint } from './failpoints.ts';
 import type { JournalFileSystem } from './file-system.ts';
 import type { Frame } from './frame.ts';
 import { billingFields, callFields } from './parked-calls.ts';
 import type { IsErased, Quarantine } from './quarantine.ts';
 import { decodeRecord, encodeRecord, type JournalRecord } from './record.ts';
+import { createRejectedRecords, type UnreadableRecord } from './rejected-records.ts';
 import { sanitizeCall, stripText } from './sanitize-call.ts';
 
 /**
@@ -57,7 +57,8 @@ export interface BatchStoreOptions {
   readonly logger: Logger;
   readonly failpoint: HitFailpoint;
   /**
-   * Projects whose calls aren't stored together with others. If this isn't set, we wait for locks as long as it takes.
+   * Projects whose calls aren't stored together with others. If this isn't set, a project that is locked for too long
+   * fails the batch.
    */
   readonly setAside?: SetAsideProjects;
   /**
@@ -93,11 +94,6 @@ interface BatchEntry {
   readonly isIncomplete?: boolean;
 }
 
-interface UnreadableRecord {
-  readonly callId: string | null;
-  readonly frame: Frame;
-}
-
 export interface BatchCounts {
   readonly stored: number;
   readonly quarantined: number;
@@ -122,6 +118,7 @@ const slowestBatchDecay = 0.9;
 
 export function createBatchStore(options: BatchStoreOptions) {
   const { database, store, beforeStore, quarantine, logger, failpoint, setAside, onStored, onRejected } = options;
+  const rejectedRecords = createRejectedRecords(quarantine, logger);
   /**
    * The ids of calls that have been stored or rejected. If the same calls are passed to `storeEntries` again, either
    * after an error or because their project was set aside, we skip these. We forget them once all calls of that batch
@@ -133,7 +130,6 @@ export function createBatchStore(options: BatchStoreOptions) {
   /** How long the slowest of the recent shared batches took once it had the locks of its projects. */
   let slowestBatchMs = 0;
   let stored = 0;
-  let quarantined = 0;
   let rejected = 0;
 
   const isSetAside = ({ metadata }: SettledCall, lane: Lane): boolean => lane === 'shared' && setAside?.has(metadata.projectId) === true;
@@ -210,7 +206,7 @@ export function createBatchStore(options: BatchStoreOptions) {
   const isolate = async (entry: BatchEntry, cause: unknown, lane: Lane): Promise<void> => {
     const { call } = entry;
     const { id } = call.metadata;
-    if (entry.encode && !inQuarantine.has(id) && (await addToQuarantine(id, entry.encode(call)))) inQuarantine.add(id);
+    if (entry.encode && !inQuarantine.has(id) && (await rejectedRecords.keep(id, entry.encode(call)))) inQuarantine.add(id);
     for (const smaller of [{ ...call, content: null }, stripText(call)]) {
       try {
         await commit([smaller], lane);
@@ -231,26 +227,6 @@ export function createBatchStore(options: BatchStoreOptions) {
     logger.error({ err: cause, ...billingFields(call) }, 'database rejected a call; call not stored');
   };
 
-  /**
-   * Adds a record to the quarantine. Returns false if we couldn't write it. A full disk isn't an error here, since the
-   * drain has to go on in order to free disk space. The only errors that this throws are connection errors.
-   */
-  const addToQuarantine = async (callId: string | null, raw: Buffer): Promise<boolean> => {
-    const isWritten = await quarantine.addRecord(callId, raw).catch((error: unknown) => {
-      if (isConnectionError(error)) throw error;
-      logger.error({ err: error, call: callId }, 'failed to write a record to the quarantine');
-      return false;
-    });
-    if (isWritten) quarantined += 1;
-    return isWritten;
-  };
-
-  const reportIncomplete = async ({ call, encode }: BatchEntry): Promise<void> => {
-    const isKept = encode !== null && (await addToQuarantine(call.metadata.id, encode(call)));
-    const fields = { ...callFields(call.metadata), inQuarantine: isKept };
-    logger.error(fields, 'call stored without its text because the journal is damaged');
-  };
-
   const storeEntries = async (entries: readonly BatchEntry[], lane: Lane = 'shared'): Promise<void> => {
     // If a write was retried, the journal contains two copies of a record.
     const seen = new Set(done);
@@ -263,17 +239,11 @@ export function createBatchStore(options: BatchStoreOptions) {
     for (const batch of toBatches(pending, textBytes, maxBatchBytes)) await storeBatch(batch, lane);
     // The calls of a project that was set aside in between will be passed again.
     const finished = entries.filter(({ call }) => !isSetAside(call, lane));
-    for (const entry of finished) if (entry.isIncomplete) await reportIncomplete(entry);
+    for (const entry of finished) if (entry.isIncomplete) await rejectedRecords.reportIncomplete(entry);
     for (const { call } of finished) {
       done.delete(call.metadata.id);
       inQuarantine.delete(call.metadata.id);
     }
-  };
-
-  const keepUnreadable = async ({ callId, frame }: UnreadableRecord): Promise<void> => {
-    const isKept = await addToQuarantine(callId, frame.raw);
-    rejected += 1;
-    logger.error({ call: callId, inQuarantine: isKept }, 'journal record not readable by this version');
   };
 
   return {
@@ -291,7 +261,7 @@ export function createBatchStore(options: BatchStoreOptions) {
         else observe?.(record);
       }
       await storeEntries(entries);
-      for (const record of unreadable) if (!setAside?.isMentionedIn(record.frame.meta)) await keepUnreadable(record);
+      for (const record of unreadable) if (!setAside?.isMentionedIn(record.frame.meta)) await rejectedRecords.keepUnreadable(record);
       return entries.map(({ call }) => call);
     },
     /** Stores the calls of a project that's set aside. If this throws, call it again as for `storeFrames`. */
@@ -303,7 +273,7 @@ export function createBatchStore(options: BatchStoreOptions) {
         return [{ ...record, encode: () => record.frame.raw }];
       });
       await storeEntries(entries, 'single');
-      for (const record of records) if (record.kind === 'unreadable') await keepUnreadable(record);
+      for (const record of records) if (record.kind === 'unreadable') await rejectedRecords.keepUnreadable(record);
     },
     /**
      * Stores calls whose `settled` record is in the journal. Like `storeFrames`, this can be called again after an
@@ -312,7 +282,10 @@ export function createBatchStore(options: BatchStoreOptions) {
     storeSettled: (calls: readonly SettledCall[]): Promise<void> => storeEntries(calls.map((call) => ({ call, encode: encodeSettled }))),
     /** Stores calls that have no `settled` record in the journal. */
     storeAll: (calls: readonly SettledCall[]): Promise<void> => storeEntries(calls.map((call) => ({ call, encode: null }))),
-    counts: (): BatchCounts => ({ stored, quarantined, rejected }),
+    counts(): BatchCounts {
+      const { quarantined, unreadable } = rejectedRecords.counts();
+      return { stored, quarantined, rejected: rejected + unreadable };
+    },
   };
 }
 
@@ -326,28 +299,4 @@ function encodeSettled(call: SettledCall): Buffer {
  */
 function textBytes({ call }: BatchEntry): number {
   return call.content ? countNewBytes(call.content.request) : 0;
-}
-
-/**
- * SQLSTATE classes of errors that a record's data can cause: cardinality violations (21), data exceptions (22),
- * constraint violations (23), check option violations (44) and program limits, e.g. a value that is too large for an
- * index (54).
- *
- * All other classes mean that something is wrong with the database or the gateway, e.g. with connections, permissions,
- * missing tables, internal errors and damaged indexes (XX), unsupported features (0A) or exceptions raised by triggers
- * (P0). Once somebody has fixed the cause, a retry succeeds, so we keep the texts of all records until then.
- */
-const dataErrors = /^(?:21|22|23|44|54)[0-9A-Z]{3}$/;
-const sqlState = /^[0-9A-Z]{5}$/;
-const systemError = /^E[A-Z]+$/;
-
-/**
- * Returns true if the data itself caused the error, so that a retry would fail again. Errors without an SQLSTATE count
- * as well, because they come from our own code that processes the data.
- */
-export function isDataError(error: unknown): boolean {
-  if (isConnectionError(error)) return false;
-  const code = errorCode(error);
-  if (typeof code !== 'string') return true;
-  return dataErrors.test(code) || !(sqlState.test(code) || systemError.test(code));
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import type { SettledCall } from '../../src/core/call.ts';
 import { newId } from '../../src/core/ids.ts';
-import { isDataError } from '../../src/journal/batch-store.ts';
+import { isDataError } from '../../src/journal/data-errors.ts';
 import { createQuarantine, deleteExpired, listQuarantined } from '../../src/journal/quarantine.ts';
 import { encodeRecord } from '../../src/journal/record.ts';
 import { factsOf, settledCall, withFolder, withText } from './calls.ts';
