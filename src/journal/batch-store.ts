@@ -237,7 +237,7 @@ export function createBatchStore(options: BatchStoreOptions) {
       seen.add(id);
     }
     for (const batch of toBatches(pending, textBytes, maxBatchBytes)) await storeBatch(batch, lane);
-    // The calls of a project that was set aside in between will be passed again.
+    // If a project has been set aside in the meantime, we'll get its calls again.
     const finished = entries.filter(({ call }) => !isSetAside(call, lane));
     for (const entry of finished) if (entry.isIncomplete) await rejectedRecords.reportIncomplete(entry);
     for (const { call } of finished) {

@@ -48,8 +48,8 @@ interface Reader {
 
 const backoff = { initialMs: 250, maxMs: 5_000 };
 /**
- * A reader that waits for a lock occupies a connection for seconds, so only this many wait at the same time, and take
- * turns. Projects that aren't locked any more don't queue up behind them.
+ * A reader that waits for a lock occupies a connection for seconds, so only this many of them wait at the same time,
+ * and take turns. Readers whose projects are no longer locked don't have to wait for these turns.
  */
 const maxWaiting = 3;
 const maxProjects = 8;
@@ -128,9 +128,11 @@ export function createSetAside(options: SetAsideOptions) {
     },
     /**
      * Removes the projects whose readers have caught up. If the drain couldn't store the window in which it has set a
-     * project aside, that project stays, so that the drain doesn't wait for its lock again. Only call this before the drain looks at the next window.
-     * Otherwise, it may have skipped calls that the reader hasn't seen yet. While the drain is busy, each reader is at
-     * least one window behind, so we wait for those that only have to store the last one.
+     * project aside, that project stays, so that the drain doesn't wait for its lock again.
+     *
+     * Only call this before the drain looks at the next window. Otherwise, it may have skipped calls that the reader
+     * hasn't seen yet. While the drain is busy, each reader is at least one window behind, so we wait for those that
+     * only have to store the last one.
      */
     async takeBack(): Promise<void> {
       const almostDone = [...readers.values()].filter(isAlmostDone);

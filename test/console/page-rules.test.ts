@@ -47,8 +47,8 @@ async function visibleText(page: Page): Promise<string> {
 }
 
 /**
- * A page that shows the documents of other pages. Their scripts don't run. axe takes four times as much CPU time in a
- * page that was just loaded, so it stays in this one.
+ * Opens a page that can show copies of other pages, without running their scripts. axe needs four times as much CPU
+ * time in a page that has just been loaded, so all checks run in this one.
  */
 async function openCopies(options: Parameters<typeof openBrowser>[0]) {
   const { page } = await openBrowser(options);
@@ -74,8 +74,8 @@ async function openCopies(options: Parameters<typeof openBrowser>[0]) {
 }
 
 /**
- * Elements with text for which no earlier page had an element of the same colours and font on the same backgrounds. To
- * compute contrasts takes more CPU time than all other rules.
+ * Finds the elements with text whose colours, font and backgrounds didn't appear on an earlier page. Checking contrasts
+ * takes more CPU time than all other rules together, so we only check these.
  */
 const newLooks = `(() => {
   window.looks ??= new Set();

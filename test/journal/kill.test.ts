@@ -120,7 +120,7 @@ describePostgres('kill -9', () => {
       rows.map(({ id }) => id),
     );
     for (const id of settled) expect(byId.get(id)).toEqual({ id, outcome: 'ok', cost: 1_000, attempts: 1 });
-    // The journal may contain the end of the other calls, although the process died before it could print it.
+    // The process may also have written other calls to the journal, but died before it could print them.
     for (const row of rows) {
       expect([row.outcome, row.cost, row.attempts]).toEqual(row.outcome === 'ok' ? ['ok', 1_000, 1] : ['unknown', 7, 1]);
     }

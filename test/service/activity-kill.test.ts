@@ -68,9 +68,7 @@ const crashes: readonly Crash[] = works.flatMap((work) =>
   ),
 );
 
-/**
- * Creates the data that the work needs: something to erase or clean up, with a run in Temporal, and earlier vectors.
- */
+/** Creates a project with everything that the work needs, such as data to erase or vectors to replace. */
 async function arrange(service: CrashService, work: Work, slug: string): Promise<Project> {
   const project = await service.addProject(slug, work === 'embedding' ? { tiers: { embed: ['one/vectors'] } } : {});
   await service.serving.admin('PUT', `/provision/teams/${slug}/memory`, {
@@ -149,7 +147,7 @@ describePostgres('kill -9 of the worker', () => {
   const calm = new Map<Work, Project>();
   /** The projects with crashes, by name. */
   const crashed = new Map<string, Project>();
-  /** The activities of the worker, and the points that it passed without a crash. */
+  /** The names of all activities, and the points that a worker passed without a crash. */
   let activities: readonly string[] = [];
   const passed = new Set<string>();
   /** The worker that starts after all kills, and the project whose run was terminated before that. */
@@ -167,7 +165,7 @@ describePostgres('kill -9 of the worker', () => {
     return ids;
   };
 
-  /** Wakes the runs that wait a minute after a crash, like an operator would. All others retry after a second. */
+  /** Wakes runs that wait for a minute after a crash, as an operator would. All others retry after a second. */
   async function endRetryDelays(): Promise<void> {
     for (const id of await idsOf('ExecutionStatus = "Running" AND WorkflowType IN ("embedMemory", "dailyCleanup")')) {
       const run = service.temporal.client.workflow.getHandle(id);
@@ -216,7 +214,7 @@ describePostgres('kill -9 of the worker', () => {
           .map(async ({ activity, point, work, project: name }) => {
             const project = crashed.get(name);
             if (!project) throw new Error('the crash has no project');
-            // After a crash, the work goes on by itself, but the cleanup only does so half a minute later.
+            // Temporal retries the activities that crashed. Only the cleanup would take half a minute.
             if (kill === 0 || work === 'cleanup') await requestWork[work](service, project);
             return { activity, point, projectId: work === 'cleanup' ? null : project.id };
           }),

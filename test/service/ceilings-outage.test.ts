@@ -155,8 +155,7 @@ on_budget_store_down: ${onDown}
       await Promise.all([load.stop(), tightLoad.stop()]);
       const known = (answers: readonly string[]) => answers.filter((answer) => answer !== '200' && answer !== '429 tenant_capped 60');
       expect(known([...load.counts.allowing.keys()])).toEqual([]);
-      // Once unmetered calls have used a tenth of the ceiling, the process that allows them rejects calls like the
-      // other one.
+      // The first process allows unmetered calls only up to a tenth of the ceiling. Then it rejects calls, too.
       expect(known([...tightLoad.counts.allowing.keys()])).toEqual([unavailable]);
       await expectAllCounted(key);
       await expectAllCounted(tight);

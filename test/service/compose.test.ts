@@ -120,7 +120,7 @@ describeOwnPostgres('docker-compose.yml', () => {
         ...(signal && { signal }),
       });
 
-    /** Resolves with its exit status and the time at which it had ended. */
+    /** Resolves with the exit status of the old process and the time when it ended. */
     const restart = async (name: string, signal: NodeJS.Signals): Promise<{ status: unknown; endedAt: number }> => {
       const status = await composed.processOf(name).end(signal);
       const endedAt = performance.now();

@@ -34,7 +34,7 @@ interface Receipt {
 /** Returns the time of a UUIDv7. */
 const instantOf = (id: string): number => Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16);
 
-/** Starts writers that write until `stop`, each through a different route. */
+/** Starts to write through several routes at the same time, until `stop` is called. */
 function startWriting(services: readonly Send[]): { written: Written[]; stop(): Promise<void> } {
   const written: Written[] = [];
   let isStopped = false;

@@ -86,7 +86,7 @@ it('embeds a short text without waiting for a long request', async () => {
   const long = embed(Array.from({ length: 60 }, (_, index) => `${index} and the rest of a passage `.repeat(20))).then(() =>
     order.push('long'),
   );
-  // Once the first text has been embedded, the long job must have started before the short one.
+  // When the first text has been embedded, the long job must be running, so the short one comes second.
   await embed('first');
   await embed('second').then(() => order.push('short'));
   await long;

@@ -252,7 +252,7 @@ const oldNode = await findOldNode();
 // With CI=true a machine without an older Node fails instead of skipping these tests.
 const describeOldNode = oldNode !== null || process.env.CI === 'true' ? describe : describe.skip;
 
-/** Makes the service print a line if it exits because its event loop is empty, instead of by `process.exit`. */
+/** Makes the service print a line if it ends without calling `process.exit`. */
 const tellsOfNaturalEnd = `--import=data:text/javascript,${encodeURIComponent(
   `if (process.argv[1]?.endsWith('main.ts')) process.once('beforeExit', () => process.stderr.write('nothing is left to do'))`,
 )}`;

@@ -165,7 +165,7 @@ it('stores the estimated usage of calls that take longer than the stop timeout',
 });
 
 it('waits for running responses when it stops, but not for idle connections', () =>
-  // With this grace period, a stop that waits for the client never ends.
+  // If the gateway waits for idle connections, it doesn't stop within the limit of this test.
   withGateway({ database: 'any', graceMs: 3_600_000 }, async (gateway) => {
     const agent = new Agent({ keepAlive: true });
     const unused = connect(Number(new URL(gateway.url).port), '127.0.0.1');

@@ -1,6 +1,6 @@
 /**
- * A PostgreSQL server for a single test, which can kill, restart and freeze it. If the server's programs aren't
- * installed, the test is skipped.
+ * Starts a PostgreSQL server that a single test can kill, restart and freeze. The test is skipped if PostgreSQL isn't
+ * installed.
  */
 import { describe } from '@jest/globals';
 import { migrate } from '../../src/db/migrate.ts';

@@ -1,4 +1,4 @@
-/** Runs the service in the process of the test, because a new process would spend a second on loading. */
+/** Runs the service in the test's own process. A new process would take a second to load. */
 import type { Role } from '../../src/app/app.ts';
 import { ConfigError } from '../../src/config/config.ts';
 import { runMigrations, runService } from '../../src/service/service.ts';

@@ -109,7 +109,7 @@ describe('learning', () => {
       timer ? [Number(timer.startToFireTimeout?.seconds ?? 0) * 1_000 + (timer.startToFireTimeout?.nanos ?? 0) / 1_000_000] : [],
     );
   const historyOf = async (id: string): Promise<string> => rawHistory(await handleOf(id).fetchHistory());
-  /** Returns the largest number of activities that were scheduled but not completed at any point of the history. */
+  /** Returns the largest number of activities that were scheduled or running at the same time. */
   const maxScheduled = async (id: string): Promise<number> => {
     let scheduled = 0;
     let max = 0;

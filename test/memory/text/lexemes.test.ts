@@ -8,7 +8,7 @@ const texts = [
   'const port = 8080; // listen on port 8080, not 80',
   'commit 389e8j0fd of 2e742881v took 1.5 seconds, 12abc x1 1e5',
   'Der Tee schmeckte, 我喜欢乌龙茶, naïve Σίσυφος',
-  // The compatibility form of this character has three letters, so there is a word of 3,000.
+  // Normalization turns each of these characters into three letters, which gives a word of 3,000 letters.
   '㍱'.repeat(1_000),
   ...[2_000, 2_046, 2_047].flatMap((length) => [`${'x'.repeat(length)} of ${length}`, `${length}: ${'x'.repeat(length)}`]),
   '',

@@ -106,7 +106,7 @@ describeDatabases('the list of calls', (database) => {
     const [[text, values] = ['', []]] = statements;
     const plan = await database().query(`explain (analyze, format json) ${text}`, values);
     expect(JSON.stringify(plan)).toContain('Index');
-    // A sort would read all errors of the key.
+    // To sort them, PostgreSQL would have to read all errors of the key.
     expect(JSON.stringify(plan)).not.toMatch(/Removed by Filter|Seq Scan|"Node Type":"[^"]*Sort"/);
   });
 

@@ -74,7 +74,7 @@ describeDatabases('figures of all projects together', (database) => {
   const providers = (projects: readonly Project[], period: Period, maxRows = 1_000) =>
     readDeploymentProviders(database(), { projectIds: projects.map(({ projectId }) => projectId), maxRows, ...period });
 
-  /** Adds up the figures of each project, read in the way that the pages of a project read them. */
+  /** Adds up the figures of all projects, which are read one by one like for the pages of a project. */
   async function expected(projects: readonly Project[], group: 'model' | 'provider' | null, period: Period): Promise<NamedFigures[]> {
     const sums = new Map<string | null, NamedFigures>();
     for (const { projectId } of projects) {
@@ -103,7 +103,7 @@ describeDatabases('figures of all projects together', (database) => {
     await store(database(), [...projects.flatMap((project, index) => callsOf(project, index + 1)), ...callsOf(other, 4)]);
     let checks = 0;
     const check = async () => {
-      // The embedded database takes several times the CPU time, so it gets a different period in each check.
+      // The embedded database takes several times as much CPU time, so each check uses only one of the periods.
       const isSampled = database().kind === 'embedded' && !isExhaustive;
       for (const [name, period] of isSampled ? periods.slice(checks, checks + 1) : periods) {
         const actual = {

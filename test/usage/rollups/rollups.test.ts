@@ -52,7 +52,7 @@ async function maintain(database: Database): Promise<void> {
   while (!(await buildAggregates(database, 7)));
 }
 
-/** Compares sums by name, from the rollups as readers combine them and from the call rows alone. */
+/** Returns the sums for each name twice: as readers combine them from rollups and rows, and from the rows alone. */
 async function compare(database: Database, projectId: string, scope: Scope, period: Period): Promise<[unknown, unknown]> {
   const read = async (text: (parameters: ReturnType<typeof createParameters>) => string) => {
     const parameters = createParameters();
@@ -187,7 +187,7 @@ describeDatabases('rollups', (database) => {
         ...aggregateRequests,
       ];
       for (const request of sample(requests)) expect(await figuresOf(request, {})).toEqual(await figuresOf(request, { asked: 'standard' }));
-      // The pages are small, but several hours form one.
+      // With small pages and few calls per hour, a page can span several hours.
       for (const filter of sample(aggregateFilters)) {
         const listed: string[] = [];
         let before: string | null = null;
