@@ -110,7 +110,7 @@ describePostgres('admission while the database is unavailable', () => {
       expect(await admitMany(process, limits, {}, 50)).toHaveLength(7);
     });
 
-    test('admits only what is left of the outage share during a second database outage', async () => {
+    test("allows only the rest of a ceiling's tenth in a second database outage", async () => {
       const process = start();
       const limits = limitsOf({ calls: 100 }, { window: 'total' });
       await network.sever();

@@ -41,7 +41,7 @@ describe('the starter catalog', () => {
     }
   });
 
-  test("adds the starter catalog of a vendor to providers with the vendor's address", () => {
+  test('gives a provider the starter catalog of the vendor at its address', () => {
     const { models } = load(`providers:
   mine: { base_url: https://api.openai.com/v1, dialect: chat }
   vectors: { base_url: https://api.openai.com/v1, dialect: chat, serves: [embeddings] }

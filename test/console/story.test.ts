@@ -184,7 +184,7 @@ describe('the first hour with the console', () => {
     expect(await jsonOf(gateway.admin('GET', '/provision/teams/default/memory'))).toMatchObject({ batch_of: 500 });
   });
 
-  test('recalls a memory that was rated wrong twice after somebody confirms it', async () => {
+  test('recalls a memory again that was rated wrong twice and then confirmed', async () => {
     const written = await jsonOf<{ id: string }>(gateway.call(key, '/v1/memory/items', { text: 'Prefers invoices as PDF.', subject }));
     for (const rating of ['wrong', 'wrong'])
       expect((await gateway.call(key, `/v1/memory/items/${written.id}/rating`, { rating })).ok).toBe(true);

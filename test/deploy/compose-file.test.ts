@@ -141,7 +141,7 @@ describe('docker-compose.yml', () => {
     expect(namesWhere(({ volumes = [] }) => volumes.some((volume) => journals.includes(volume)))).toEqual(['gateway-1', 'gateway-2']);
   });
 
-  test("a stopping replica reports that it isn't ready until the proxy has noticed", () => {
+  test('a stopping replica fails its readiness checks for long enough that the proxy notices', () => {
     const proxy = readFileSync(join(root, 'deploy/haproxy/haproxy.cfg'), 'utf8');
     const millisecondsOf = (name: string): number => Number(new RegExp(` ${name} (\\d+)ms`).exec(proxy)?.[1]);
     const noticed = millisecondsOf('inter') + millisecondsOf('fastinter');

@@ -36,7 +36,7 @@ describe('request text that a vendor quotes in its error message', () => {
     expect(removeFrom('Bad arguments the "red" house of Zora here', 'x', { tool_calls })).not.toMatch(/red|Zora/);
   });
 
-  test('removes a quoted prompt from errors of requests with images', () => {
+  test("removes quoted prompts from a vendor's errors even if the request has images", () => {
     const image_url = { url: `data:image/png;base64,${'iVBORw0KGgo'.repeat(2_000)}` };
     expect(removeFrom("Invalid value: 'Zora' and data:image/png;base64,iVBORw0KGgo", prompt, { image_url })).toMatch(
       /^Invalid value: '\[…\]' and /,

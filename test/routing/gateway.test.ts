@@ -69,7 +69,7 @@ test("prefers an application's own tiers to those of the project", async () => {
   expect(await modelOf(lent.call(chatPath, ask('standard')))).toBe('three/echo');
 });
 
-test('picks the tier for the model auto by the request', async () => {
+test('chooses a tier that fits the request if the model is auto', async () => {
   const lent = await gateway().withProject('auto');
   expect(await modelOf(lent.call(chatPath, ask('auto')))).toBe('one/echo-small');
   expect(await modelOf(lent.call(chatPath, ask('auto', 'word '.repeat(500))))).toBe('one/echo');

@@ -97,7 +97,7 @@ describe('what each route can serve', () => {
     ]);
   });
 
-  test('sends responses calls to every vendor and translates them if necessary', () => {
+  test('sends calls of the Responses API to any vendor, and translates them if necessary', () => {
     const providers = {
       ...source.providers,
       azure: { dialect: 'chat', serves: ['chat', 'responses'] as const, responses: 'unknown' as const },

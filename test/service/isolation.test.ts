@@ -306,7 +306,7 @@ describe('isolation of projects in the API', () => {
       }
     }));
 
-  test("shows nothing of another project on a key's own page", async () => {
+  test("shows nothing from other projects on a key's own page", async () => {
     const { url, key } = lent();
     const csrf = /name="csrf" value="([^"]+)"/;
     const first = await fetch(`${url}/my-key`);

@@ -133,7 +133,7 @@ test('cancels the vendor request if the caller disconnects during a download', a
   await eventually(async () => expect(state.closed).toBe(true));
 });
 
-test('lets a project download earlier videos after it may no longer use the vendor', async () => {
+test('lets a project download its earlier videos even if it may no longer use the vendor', async () => {
   const operation = await started();
   const { video_uri: uri } = await jsonOf<{ video_uri: string }>(ask(operation));
   vendor.files.set(new URL(uri).pathname, (response) => response.end('video'));

@@ -127,7 +127,7 @@ describe('a gateway that serves videos', () => {
     expect(vendor.bytesSent() - sentBefore).toBeLessThan(fileBytes);
   });
 
-  test("ends the caller's download when the vendor breaks it off", async () => {
+  test("breaks off the caller's download if the vendor's download breaks off", async () => {
     vendor.files.set(filePath, (response) => {
       response.writeHead(200, { 'content-length': fileBytes });
       response.write(Buffer.alloc(mebibyte), () => response.destroy());

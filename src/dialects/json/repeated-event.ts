@@ -24,8 +24,8 @@ const isPlain = /^[ !#-[\]-\uffff]*$/;
  */
 const maxExamples = 8;
 /**
- * Before an event becomes the example, we parse it again to verify that this is safe. For an event of 16 MB that takes
- * half a second, which is more than it would save.
+ * We only use short events as examples, because we parse each example again to verify that the shortcut is safe. For
+ * an event of 16 MB, that would take half a second, which is more than the shortcut could save.
  */
 const maxExampleLength = 65_536;
 

@@ -98,7 +98,7 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
     if (/^(?:image|mask)/.test(name)) images += 1;
     const isField = fieldNames.has(name);
     if (isField && isFile) throw malformed(`${name} must not be a file`);
-    // Vendors only read one recording. If there were two, we couldn't know the length of which one they bill.
+    // Vendors only read one recording. If there were two, we wouldn't know which one they bill.
     if (isField || name === 'file') {
       if (seen.has(name)) throw malformed(`${name} is given more than once`);
       seen.add(name);

@@ -62,7 +62,7 @@ export interface SubjectUse {
 
 const maxListed = 100;
 
-/** Returns the number of calls and the last one of each end user, by the hash of the end user in hex. */
+/** Returns each end user's number of calls and last call. The keys are hashes of the end users in hex. */
 export async function readSubjectUse(
   queries: Queries,
   projectId: string,

@@ -233,7 +233,7 @@ describeDatabases('prompts that have texts in common', (database) => {
     expect(await findDamage(database())).toEqual([]);
   });
 
-  test('packs the new texts of a request, and repeats them if a chain ends between them', async () => {
+  test('packs the new texts of a request together, and stores them again if another chain needs only some of them', async () => {
     const projectId = await createProject(database());
     const calls = session(projectId, 'pack', 9);
     const recordTurn = async (turn: number) => record(database(), calls.slice(turn, turn + 1));

@@ -83,7 +83,7 @@ describeDatabases('shortening the deletion period', (database) => {
     expect(await settings.read(projectId)).toMatchObject({ delete_conversations_after_days: 90 });
   });
 
-  test('cancels a shorter deletion period if a process of an older version changes the setting', async () => {
+  test('cancels a pending shorter deletion period if an older version of the gateway changes the setting', async () => {
     const projectId = await createTalk();
     const settings = settingsOf(database());
     await settings.update(projectId, week);

@@ -60,7 +60,7 @@ describe.each(outsideInputs)('a call that refers to %s', (_what, route, members)
   });
 });
 
-test('charges an estimate of the input in the body if the call ends early', () => {
+test('estimates the cost of the input from the body if the call ends early', () => {
   const call = callOf('chat', hello);
   const input = estimateInput(call.body);
   expect(input).toBeLessThan(50);
