@@ -193,10 +193,9 @@ export function createBatchStore(options: BatchStoreOptions) {
   /** After a lock timeout, finds the locked projects and sets them aside. */
   const storeByProject = async (entries: readonly BatchEntry[]): Promise<void> => {
     const byProject = Map.groupBy(entries, ({ call }) => call.metadata.projectId);
-    for (const [projectId, ofProject] of byProject) {
-      if (byProject.size === 1) setAside?.add(projectId);
-      else await storeBatch(ofProject, 'shared');
-    }
+    const [projectId = '', ...others] = byProject.keys();
+    if (others.length === 0) return setAside?.add(projectId);
+    for (const ofProject of byProject.values()) await storeBatch(ofProject, 'shared');
   };
 
   /**
@@ -227,7 +226,11 @@ export function createBatchStore(options: BatchStoreOptions) {
     logger.error({ err: cause, ...billingFields(call) }, 'database rejected a call; call not stored');
   };
 
-  const storeEntries = async (entries: readonly BatchEntry[], lane: Lane = 'shared'): Promise<void> => {
+  const storeEntries = async (
+    entries: readonly BatchEntry[],
+    unreadable: readonly UnreadableRecord[] = [],
+    lane: Lane = 'shared',
+  ): Promise<void> => {
     // If a write was retried, the journal contains two copies of a record.
     const seen = new Set(done);
     const pending: BatchEntry[] = [];
@@ -240,6 +243,10 @@ export function createBatchStore(options: BatchStoreOptions) {
     // If a project has been set aside in the meantime, we'll get its calls again.
     const finished = entries.filter(({ call }) => !isSetAside(call, lane));
     for (const entry of finished) if (entry.isIncomplete) await rejectedRecords.reportIncomplete(entry);
+    for (const record of unreadable) {
+      if (lane === 'single' || !setAside?.isMentionedIn(record.frame.meta)) await rejectedRecords.keepUnreadable(record);
+    }
+    // If anything above throws, we'll get the same calls again, so only forget them now.
     for (const { call } of finished) {
       done.delete(call.metadata.id);
       inQuarantine.delete(call.metadata.id);
@@ -260,8 +267,7 @@ export function createBatchStore(options: BatchStoreOptions) {
         else if (record.kind === 'unreadable') unreadable.push({ callId: record.callId, frame });
         else observe?.(record);
       }
-      await storeEntries(entries);
-      for (const record of unreadable) if (!setAside?.isMentionedIn(record.frame.meta)) await rejectedRecords.keepUnreadable(record);
+      await storeEntries(entries, unreadable);
       return entries.map(({ call }) => call);
     },
     /** Stores the calls of a project that's set aside. If this throws, call it again as for `storeFrames`. */
@@ -272,8 +278,8 @@ export function createBatchStore(options: BatchStoreOptions) {
         if (record.kind !== 'settled' || record.call.metadata.projectId !== projectId) return [];
         return [{ ...record, encode: () => record.frame.raw }];
       });
-      await storeEntries(entries, 'single');
-      for (const record of records) if (record.kind === 'unreadable') await rejectedRecords.keepUnreadable(record);
+      const unreadable = records.filter((record) => record.kind === 'unreadable');
+      await storeEntries(entries, unreadable, 'single');
     },
     /**
      * Stores calls whose `settled` record is in the journal. Like `storeFrames`, this can be called again after an

@@ -8,7 +8,7 @@
  *
  * Each reader reads the records of all projects, so only a few projects can be set aside at the same time.
  */
-import { type BackgroundLoop, createBackgroundLoop } from '../core/background-loop.ts';
+import { type BackgroundLoop, createBackgroundLoop, type NextRun } from '../core/background-loop.ts';
 import { withTimeout } from '../core/time-limit.ts';
 import { isLockTimeout } from '../db/locks.ts';
 import { createQuerySlots } from '../db/query-slots.ts';
@@ -37,6 +37,8 @@ export interface SetAsideOptions {
 }
 
 interface Reader {
+  /** Where the project was set aside. */
+  readonly start: Position;
   /** All calls of the project before this position have been stored. */
   position: Position;
   /** We've stored all calls of the project that were written before this time (`performance.now()`). */
@@ -52,16 +54,21 @@ const backoff = { initialMs: 250, maxMs: 5_000 };
  * and take turns. Readers whose projects are no longer locked don't have to wait for these turns.
  */
 const maxWaiting = 3;
+const maxStoring = 2;
 const maxProjects = 8;
-/** How long the drain waits for readers that have almost caught up. */
-const handOverMs = 500;
+/**
+ * How long the drain waits for readers to catch up. If that isn't long enough, it waits for twice as long the next time.
+ * Before that, it stores calls for ten times as long as it has waited.
+ */
+const handOver = { minMs: 500, maxMs: 2_000, pauses: 10 };
 
 export function createSetAside(options: SetAsideOptions) {
   const { segments, drained, drainedUntil, storeWindowOf, onProgress, onFirstFailure, onRecovered } = options;
   const readers = new Map<string, Reader>();
-  const turns = { locked: createQuerySlots(maxWaiting), free: createQuerySlots(1) };
-  /** The position of the drain at the last `takeBack`. */
-  let windowStart: Position = { segment: 0, offset: 0 };
+  const turns = { locked: createQuerySlots(maxWaiting), free: createQuerySlots(maxStoring) };
+  let handOverMs = handOver.minMs;
+  /** The drain doesn't wait for readers before this time (`performance.now()`). */
+  let handOverAt = 0;
 
   const storeUnlessLocked = async (projectId: string, reader: Reader, part: SegmentPart): Promise<void> => {
     try {
@@ -74,8 +81,8 @@ export function createSetAside(options: SetAsideOptions) {
     }
   };
 
-  /** Stores the project's calls up to the current position of the drain. */
-  const follow = async (projectId: string, reader: Reader, signal: AbortSignal): Promise<'idle'> => {
+  /** Stores the project's calls up to the current position of the drain, or until the project is locked. */
+  const follow = async (projectId: string, reader: Reader, signal: AbortSignal): Promise<NextRun> => {
     const targetUntil = drainedUntil();
     const target = drained();
     for (const segment of [...segments()]) {
@@ -87,17 +94,15 @@ export function createSetAside(options: SetAsideOptions) {
         const part = { segment, start: reader.position.offset, end };
         await turns[reader.isLocked ? 'locked' : 'free'].run(() => storeUnlessLocked(projectId, reader, part), signal);
         signal.throwIfAborted();
+        if (reader.isLocked) return 'again';
       }
     }
     reader.storedUntil = targetUntil;
-    return 'idle';
+    // The drain doesn't wake a reader that's failing, so this may be the first run that succeeds after it has moved on.
+    return isBehind(reader) ? 'again' : 'idle';
   };
 
   const isBehind = ({ position }: Reader): boolean => isBefore(position, drained());
-
-  /** True if the reader can probably store its last window right away. */
-  const isAlmostDone = (reader: Reader): boolean =>
-    isBehind(reader) && !isBefore(reader.position, windowStart) && !reader.isLocked && !reader.loop.isFailing;
 
   const catchUp = async ({ loop }: Reader): Promise<void> => {
     await loop.idle(); // A run in progress may have started before the drain reached its current position.
@@ -105,6 +110,14 @@ export function createSetAside(options: SetAsideOptions) {
   };
 
   const catchUpAll = (selected: readonly Reader[]): Promise<unknown> => Promise.allSettled(selected.map(catchUp));
+
+  const waitFor = async (selected: readonly Reader[]): Promise<void> => {
+    await withTimeout(catchUpAll(selected), handOverMs, () => undefined);
+    if (selected.some(isBehind)) {
+      handOverAt = performance.now() + handOver.pauses * handOverMs;
+      handOverMs = Math.min(2 * handOverMs, handOver.maxMs);
+    } else handOverMs = handOver.minMs;
+  };
 
   return {
     has: (projectId: string): boolean => readers.has(projectId),
@@ -119,7 +132,8 @@ export function createSetAside(options: SetAsideOptions) {
         onFirstFailure: (error) => onFirstFailure(error, projectId),
         onRecovered: () => onRecovered(projectId),
       });
-      const reader: Reader = { position: drained(), storedUntil: drainedUntil(), isLocked: true, loop };
+      const start = drained();
+      const reader: Reader = { start, position: start, storedUntil: drainedUntil(), isLocked: true, loop };
       readers.set(projectId, reader);
     },
     /** Tells the readers that the drain has moved on. */
@@ -127,19 +141,20 @@ export function createSetAside(options: SetAsideOptions) {
       for (const { loop } of readers.values()) if (!loop.isFailing) loop.wake();
     },
     /**
-     * Removes the projects whose readers have caught up. If the drain couldn't store the window in which it has set a
-     * project aside, that project stays, so that the drain doesn't wait for its lock again.
+     * Removes the projects whose readers have caught up. While the drain is busy, each reader is at least one window
+     * behind, so we wait for those whose projects aren't locked any more.
      *
      * Only call this before the drain looks at the next window. Otherwise, it may have skipped calls that the reader
-     * hasn't seen yet. While the drain is busy, each reader is at least one window behind, so we wait for those that
-     * only have to store the last one.
+     * hasn't seen yet. If the drain has to repeat a window, the projects that it has set aside in this window stay, so
+     * that it doesn't wait for their locks again. But if there's no room for others, it tries these projects once more.
      */
     async takeBack(): Promise<void> {
-      const almostDone = [...readers.values()].filter(isAlmostDone);
-      if (almostDone.length > 0) await withTimeout(catchUpAll(almostDone), handOverMs, () => undefined);
-      windowStart = drained();
+      const unlocked = [...readers.values()].filter((reader) => isBehind(reader) && !reader.isLocked && !reader.loop.isFailing);
+      if (unlocked.length > 0 && performance.now() >= handOverAt) await waitFor(unlocked);
+      const isRoomLeft = readers.size < maxProjects;
       for (const [projectId, reader] of readers) {
-        if (reader.isLocked || isBehind(reader)) continue;
+        const isInFirstWindow = !isBefore(reader.start, drained());
+        if (isBehind(reader) || (isInFirstWindow && isRoomLeft)) continue;
         readers.delete(projectId);
         void reader.loop.stop();
       }

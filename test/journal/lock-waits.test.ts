@@ -7,8 +7,9 @@ import { databaseOf } from '../../src/db/query-slots.ts';
 import { createBatchStore } from '../../src/journal/batch-store.ts';
 import { decodeFrames, encodeFrame } from '../../src/journal/frame.ts';
 import { createQuarantine } from '../../src/journal/quarantine.ts';
+import { encodeRecord } from '../../src/journal/record.ts';
 import { createRecovery } from '../../src/journal/recover.ts';
-import { emptyDatabase, keepingLogger, noon, settledCall, until, withFolder } from './calls.ts';
+import { connectionError, emptyDatabase, keepingLogger, noon, settledCall, until, withFolder } from './calls.ts';
 import { idsOf, withDrain } from './drain-helper.ts';
 import { callOf, createLockedStore, locked, lockTimeout, other, projectsOf } from './locked-store.ts';
 
@@ -227,4 +228,29 @@ test('quarantines the damaged records of a locked project once', () =>
       'journal record not readable by this version',
     ]);
     expect(batches.counts()).toEqual({ stored: 1, quarantined: 2, rejected: 1 });
+  }));
+
+test('reports a call once if an unreadable record cannot be quarantined at first', () =>
+  withFolder(async (dataDir) => {
+    const reported: SettledCall[] = [];
+    let isDown = true;
+    const quarantine = createQuarantine(dataDir, async () => {
+      if (isDown) throw connectionError();
+      return false;
+    });
+    const batches = createBatchStore({
+      ...{ database: emptyDatabase(), store: async () => undefined, quarantine, logger: keepingLogger(), failpoint: () => undefined },
+      onStored: (calls) => void reported.push(...calls),
+    });
+    const call = callOf(other);
+    const { memory, ...facts } = call.metadata;
+    const unreadable = JSON.stringify({ kind: 'from a later version', facts: { ...facts, memory: { ...memory, subject: 'ada' } } });
+    const { frames } = decodeFrames(
+      Buffer.concat([...encodeRecord({ kind: 'settled', call }), ...encodeFrame(unreadable, Buffer.alloc(0))]),
+    );
+    await expect(batches.storeFrames(frames)).rejects.toThrow(connectionError().message);
+    isDown = false;
+    await batches.storeFrames(frames);
+    expect(idsOf([reported])).toEqual([call.metadata.id]);
+    expect(batches.counts()).toEqual({ stored: 1, quarantined: 1, rejected: 1 });
   }));

@@ -23,8 +23,10 @@ export function lockTimeout(): Error {
 export function createLockedStore() {
   const state = {
     isLocked: true,
+    tries: 0,
     batches: [] as (readonly SettledCall[])[],
     store: (async (_tx, calls) => {
+      state.tries += 1;
       if (state.isLocked && projectsOf(calls).includes(locked)) throw lockTimeout();
       state.batches.push(calls);
     }) satisfies StoreCalls,

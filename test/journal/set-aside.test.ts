@@ -1,22 +1,23 @@
 /** Tests that a locked project doesn't delay the calls of other projects, and that its own calls are stored later. */
 import { readdir, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setImmediate } from 'node:timers/promises';
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createStoreBatch } from '../../src/app/store-batch.ts';
 import type { SettledCall } from '../../src/core/call.ts';
+import { newId } from '../../src/core/ids.ts';
 import type { Database, Queries } from '../../src/db/database.ts';
 import { lockConversations, lockProject } from '../../src/db/locks.ts';
 import { createRecovery } from '../../src/journal/recover.ts';
-import { createSetAside } from '../../src/journal/set-aside.ts';
+import { createSetAside, type SetAsideOptions } from '../../src/journal/set-aside.ts';
 import { createKnownPrompts } from '../../src/memory/conversations/known-prompts.ts';
 import { createCredentialMasker } from '../../src/memory/text/credential-masker.ts';
 import { createProject } from '../memory/calls.ts';
 import { createTestDatabase, describePostgres, openTestDatabase } from '../support/postgres.ts';
 import type { TestDatabase } from '../support/postgres-database.ts';
-import { connectionError, settledCall, until } from './calls.ts';
+import { connectionError, noon, settledCall, until } from './calls.ts';
 import { idsOf, withDrain } from './drain-helper.ts';
-import { callOf, createLockedStore, locked, lockTimeout, other } from './locked-store.ts';
+import { callOf, createLockedStore, locked, lockTimeout, other, projectsOf } from './locked-store.ts';
 
 const ids = (calls: readonly SettledCall[]): string[] => idsOf([calls]);
 
@@ -176,8 +177,8 @@ describePostgres('a locked project', () => {
         await Promise.all(projects.map(({ release }) => release()));
         expect(await drain.drainAndDelete(60_000)).toBe(true);
         expect(await findStored(calls)).toEqual(ids(calls));
-        // Three of them wait for locks, and a fourth stores the calls of projects that aren't locked any more.
-        expect(mostActive).toBeLessThanOrEqual(4);
+        // Three of them wait for locks, and two others store the calls of projects that aren't locked any more.
+        expect(mostActive).toBeLessThanOrEqual(5);
       },
       { database: counting, store },
     );
@@ -264,41 +265,98 @@ describe('a project that was set aside', () => {
     );
   });
 
-  test('does not wait for the turns of projects that are still locked', async () => {
-    const segment = { number: 1, file: '', bytes: 100, sealed: false, createdAt: 0 };
-    const stillLocked = ['a', 'b', 'c', 'd'];
+  /** Sets projects aside, and lets `storeWindowOf` store their calls. The drain is at `offset`. */
+  function createReaders(projectIds: readonly string[], storeWindowOf: SetAsideOptions['storeWindowOf']) {
     let drained = { segment: 1, offset: 0 };
-    let hangs = false;
-    const attempts: string[] = [];
     const setAside = createSetAside({
-      segments: () => [segment],
+      segments: () => [{ number: 1, file: '', bytes: 1_000_000, sealed: false, createdAt: 0 }],
       drained: () => drained,
       drainedUntil: () => performance.now(),
-      async storeWindowOf({ end }, projectId) {
-        attempts.push(projectId);
-        if (!stillLocked.includes(projectId)) return end;
-        await (hangs ? new Promise(() => undefined) : setImmediate());
-        throw lockTimeout();
-      },
+      storeWindowOf,
       onProgress: () => undefined,
       onFirstFailure: () => undefined,
       onRecovered: () => undefined,
     });
-    const storedUpTo = (offset: number) => until(() => setAside.positionOf('free').offset === offset, `stored up to ${offset}`);
+    for (const projectId of projectIds) setAside.add(projectId);
+    return {
+      ...setAside,
+      drainTo(offset: number): void {
+        drained = { segment: 1, offset };
+        setAside.wake();
+      },
+      storedUpTo: (projectId: string, offset: number) =>
+        until(() => setAside.positionOf(projectId).offset === offset, `the calls of ${projectId} are stored up to ${offset}`),
+    };
+  }
+
+  test('does not wait for the turns of projects that are still locked, or for a slow one', async () => {
+    const stillLocked = ['a', 'b', 'c', 'd'];
+    let hangs = false;
+    const attempts: string[] = [];
+    const readers = createReaders([...stillLocked, 'slow', 'free'], async ({ end }, projectId) => {
+      attempts.push(projectId);
+      if (hangs && projectId !== 'free') await new Promise(() => undefined);
+      if (!stillLocked.includes(projectId)) return end;
+      await setImmediate();
+      throw lockTimeout();
+    });
     try {
-      for (const projectId of [...stillLocked, 'free']) setAside.add(projectId);
-      drained = { segment: 1, offset: 10 };
-      setAside.wake();
-      await storedUpTo(10);
+      readers.drainTo(10);
+      await Promise.all(['slow', 'free'].map((projectId) => readers.storedUpTo(projectId, 10)));
       hangs = true;
       attempts.length = 0;
       await until(() => attempts.length === 3, 'all turns of locked projects are taken');
-      drained = { segment: 1, offset: 20 };
-      setAside.wake();
-      await storedUpTo(20);
+      readers.drainTo(20);
+      await readers.storedUpTo('free', 20);
     } finally {
-      setAside.stop();
+      readers.stop();
     }
+  });
+
+  test.each([
+    ['a bit', 150],
+    ['much', 300],
+  ])('is taken back by a busy drain even if its reader takes %s longer than the drain', async (_how, readerMs) => {
+    const readers = createReaders(['slow'], ({ end }) => sleep(readerMs, end));
+    try {
+      for (let offset = 10; readers.has('slow'); offset += 10) {
+        expect(offset).toBeLessThan(10_000);
+        readers.drainTo(offset);
+        await sleep(20);
+        await readers.takeBack();
+      }
+    } finally {
+      readers.stop();
+    }
+  });
+
+  test('is tried again if more projects are locked than can be set aside', async () => {
+    const projects = Array.from({ length: 9 }, () => newId(noon));
+    const stillLocked = new Set(projects);
+    const stored: SettledCall[] = [];
+    await withDrain(
+      async ({ journal, drain, logger }) => {
+        await Promise.all(projects.map((projectId) => journal.settle(callOf(projectId))));
+        drain.wake();
+        await until(
+          () => logger.lines.some(({ message }) => message.startsWith('failed to copy')),
+          'the drain has given up on the ninth project',
+        );
+        for (const projectId of projects.slice(0, 8)) stillLocked.delete(projectId);
+        await until(() => stored.length === 8, 'the calls of the others are stored');
+        stillLocked.clear();
+        await drain.waitUntilDrained({ timeoutMs: 10_000 });
+        expect(projectsOf(stored).toSorted()).toEqual(projects.toSorted());
+      },
+      {
+        async store(_tx, calls) {
+          const isFull = projectsOf(calls).every((projectId) => projectId === projects.at(-1));
+          if (projectsOf(calls).some((projectId) => stillLocked.has(projectId)))
+            throw isFull ? Object.assign(new Error('canceling statement due to statement timeout'), { code: '57014' }) : lockTimeout();
+          stored.push(...calls);
+        },
+      },
+    );
   });
 
   test('keeps records in the quarantine that cannot be read', async () => {
@@ -359,6 +417,32 @@ describe('a project that was set aside', () => {
         await drain.waitUntilDrained({ projectId: locked });
         expect(idsOf(state.batches).toSorted()).toEqual(ids(calls).toSorted());
         await until(() => logger.lines.at(-1)?.message === 'copying the journal to the database again', 'the recovery is logged');
+      },
+      { store: state.store },
+    );
+  });
+
+  test('continues after an outage even if the drain has moved on in the meantime', async () => {
+    const state = createLockedStore();
+    await withDrain(
+      async ({ journal, drain, database, logger }) => {
+        const calls = [callOf(locked), callOf(locked)];
+        const [first, second] = calls as [SettledCall, SettledCall];
+        await journal.settle(first);
+        await drain.waitUntilDrained();
+        database.fail(connectionError());
+        await until(
+          () => logger.lines.some(({ level, fields }) => level === 'warn' && fields.projectId === locked),
+          'the outage is logged',
+        );
+        const triedBefore = state.tries;
+        database.fail(null);
+        await until(() => state.tries > triedBefore, 'the reader finds out that the project is still locked');
+        await journal.settle(second);
+        await drain.waitUntilDrained();
+        state.isLocked = false;
+        expect(await drain.drainAndDelete(10_000)).toBe(true);
+        expect(idsOf(state.batches)).toEqual(ids(calls));
       },
       { store: state.store },
     );

@@ -22,7 +22,7 @@ export const journalMutants: readonly Mutant[] = [
   {
     name: 'a project is no longer set aside although not all of its calls are stored',
     file: 'src/journal/set-aside.ts',
-    passage: 'if (reader.isLocked || isBehind(reader)) continue;',
+    passage: 'if (isBehind(reader) || (isInFirstWindow && isRoomLeft)) continue;',
     replacement: '',
     seeds: 4,
   },
@@ -92,7 +92,7 @@ export const journalMutants: readonly Mutant[] = [
   {
     name: 'the record of a rejected call is dropped',
     file: batches,
-    passage: 'if (entry.encode && !inQuarantine.has(id) && (await addToQuarantine(id, entry.encode(call)))) inQuarantine.add(id);',
+    passage: 'if (entry.encode && !inQuarantine.has(id) && (await rejectedRecords.keep(id, entry.encode(call)))) inQuarantine.add(id);',
     replacement: '',
     seeds: 1,
   },
