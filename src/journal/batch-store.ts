@@ -193,9 +193,10 @@ export function createBatchStore(options: BatchStoreOptions) {
   /** After a lock timeout, finds the locked projects and sets them aside. */
   const storeByProject = async (entries: readonly BatchEntry[]): Promise<void> => {
     const byProject = Map.groupBy(entries, ({ call }) => call.metadata.projectId);
-    const [projectId = '', ...others] = byProject.keys();
-    if (others.length === 0) return setAside?.add(projectId);
-    for (const ofProject of byProject.values()) await storeBatch(ofProject, 'shared');
+    for (const [projectId, ofProject] of byProject) {
+      if (ofProject.length === entries.length) setAside?.add(projectId);
+      else await storeBatch(ofProject, 'shared');
+    }
   };
 
   /**

@@ -60,6 +60,8 @@ export interface DrainOptions extends StoringOptions {
   readonly intervalMs?: number;
   /** How much memory recent calls can use until they're stored, in bytes. */
   readonly recentBytes?: number;
+  /** See SetAsideOptions. */
+  readonly minAsideMs?: number | undefined;
   /** Runs before the first batch and once a day. Creates the partitions for upcoming calls (`usage/partitions.ts`). */
   readonly prepare?: () => Promise<void>;
   readonly onStored?: (calls: readonly SettledCall[]) => void;
@@ -88,6 +90,7 @@ export function createDrain(options: DrainOptions): Drain {
     },
     onFirstFailure: (err, projectId) => reportFailure(err, { projectId }),
     onRecovered: (projectId) => reportRecovery({ projectId }),
+    minAsideMs: options.minAsideMs,
   });
   const batches = createBatchStore({
     ...{ database, store, beforeStore, quarantine, logger, failpoint, onStored, onRejected },
@@ -176,6 +179,7 @@ export function createDrain(options: DrainOptions): Drain {
   const drainSegment = async (segment: Segment, endOffset: number): Promise<void> => {
     while (position.offset < endOffset && !isStopped) {
       await setAside.takeBack();
+      if (isStopped) return;
       const { end, calls } = recent.next(segment.number, position.offset, endOffset);
       let offset = end;
       if (calls === null) offset = await storeWindow({ segment, start: position.offset, end }, batches.storeFrames);

@@ -34,11 +34,17 @@ export interface SetAsideOptions {
   /** Called for the first of several failures of the same project. We retry in any case. */
   readonly onFirstFailure: (error: unknown, projectId: string) => void;
   readonly onRecovered: (projectId: string) => void;
+  /**
+   * How long a project stays set aside at least, in milliseconds. Otherwise, a series of short locks would make the drain
+   * wait for each of them. Defaults to ten times the usual wait.
+   */
+  readonly minAsideMs?: number | undefined;
 }
 
 interface Reader {
-  /** Where the project was set aside. */
+  /** Where and when (`performance.now()`) the project was set aside. */
   readonly start: Position;
+  readonly startedAt: number;
   /** All calls of the project before this position have been stored. */
   position: Position;
   /** We've stored all calls of the project that were written before this time (`performance.now()`). */
@@ -60,10 +66,10 @@ const maxProjects = 8;
  * How long the drain waits for readers to catch up. If that isn't long enough, it waits for twice as long the next time.
  * Before that, it stores calls for ten times as long as it has waited.
  */
-const handOver = { minMs: 500, maxMs: 2_000, pauses: 10 };
+const handOver = { minMs: 500, maxMs: 2_000, pauseFactor: 10 };
 
 export function createSetAside(options: SetAsideOptions) {
-  const { segments, drained, drainedUntil, storeWindowOf, onProgress, onFirstFailure, onRecovered } = options;
+  const { segments, drained, drainedUntil, storeWindowOf, onProgress, onFirstFailure, onRecovered, minAsideMs = 20_000 } = options;
   const readers = new Map<string, Reader>();
   const turns = { locked: createQuerySlots(maxWaiting), free: createQuerySlots(maxStoring) };
   let handOverMs = handOver.minMs;
@@ -102,7 +108,14 @@ export function createSetAside(options: SetAsideOptions) {
     return isBehind(reader) ? 'again' : 'idle';
   };
 
+  const isFull = (): boolean => readers.size >= maxProjects;
   const isBehind = ({ position }: Reader): boolean => isBefore(position, drained());
+  const isRecent = ({ startedAt }: Reader): boolean => performance.now() - startedAt < minAsideMs;
+  const isInFirstWindow = ({ start }: Reader): boolean => !isBefore(start, drained());
+
+  /** True if the drain should wait for this reader, because it can probably catch up. */
+  const isReturning = (reader: Reader): boolean =>
+    isBehind(reader) && !reader.isLocked && !reader.loop.isFailing && (isFull() || !isRecent(reader));
 
   const catchUp = async ({ loop }: Reader): Promise<void> => {
     await loop.idle(); // A run in progress may have started before the drain reached its current position.
@@ -112,17 +125,28 @@ export function createSetAside(options: SetAsideOptions) {
   const catchUpAll = (selected: readonly Reader[]): Promise<unknown> => Promise.allSettled(selected.map(catchUp));
 
   const waitFor = async (selected: readonly Reader[]): Promise<void> => {
+    const startedAt = performance.now();
     await withTimeout(catchUpAll(selected), handOverMs, () => undefined);
+    const endedAt = performance.now();
     if (selected.some(isBehind)) {
-      handOverAt = performance.now() + handOver.pauses * handOverMs;
+      handOverAt = endedAt + handOver.pauseFactor * (endedAt - startedAt);
       handOverMs = Math.min(2 * handOverMs, handOver.maxMs);
     } else handOverMs = handOver.minMs;
+  };
+
+  const remove = (canReturn: (reader: Reader) => boolean): void => {
+    for (const [projectId, reader] of readers) {
+      if (isBehind(reader) || !canReturn(reader)) continue;
+      readers.delete(projectId);
+      void reader.loop.stop();
+    }
+    if (readers.size === 0) [handOverMs, handOverAt] = [handOver.minMs, 0];
   };
 
   return {
     has: (projectId: string): boolean => readers.has(projectId),
     isMentionedIn: (meta: Buffer): boolean => [...readers.keys()].some((projectId) => meta.includes(projectId)),
-    isFull: (): boolean => readers.size >= maxProjects,
+    isFull,
     /** Sets a project aside from the position of the drain on. Don't call this after `stop`. */
     add(projectId: string): void {
       const loop = createBackgroundLoop({
@@ -133,7 +157,7 @@ export function createSetAside(options: SetAsideOptions) {
         onRecovered: () => onRecovered(projectId),
       });
       const start = drained();
-      const reader: Reader = { start, position: start, storedUntil: drainedUntil(), isLocked: true, loop };
+      const reader: Reader = { start, startedAt: performance.now(), position: start, storedUntil: drainedUntil(), isLocked: true, loop };
       readers.set(projectId, reader);
     },
     /** Tells the readers that the drain has moved on. */
@@ -149,15 +173,11 @@ export function createSetAside(options: SetAsideOptions) {
      * that it doesn't wait for their locks again. But if there's no room for others, it tries these projects once more.
      */
     async takeBack(): Promise<void> {
-      const unlocked = [...readers.values()].filter((reader) => isBehind(reader) && !reader.isLocked && !reader.loop.isFailing);
-      if (unlocked.length > 0 && performance.now() >= handOverAt) await waitFor(unlocked);
-      const isRoomLeft = readers.size < maxProjects;
-      for (const [projectId, reader] of readers) {
-        const isInFirstWindow = !isBefore(reader.start, drained());
-        if (isBehind(reader) || (isInFirstWindow && isRoomLeft)) continue;
-        readers.delete(projectId);
-        void reader.loop.stop();
-      }
+      const returning = [...readers.values()].filter(isReturning);
+      if (returning.length > 0 && performance.now() >= handOverAt) await waitFor(returning);
+      remove((reader) => !isInFirstWindow(reader) && !isRecent(reader));
+      if (isFull()) remove((reader) => !isInFirstWindow(reader));
+      if (isFull()) remove(() => true);
     },
     /** True if the reader of this project is waiting until it retries after an error. */
     isFailing: (projectId: string): boolean => readers.get(projectId)?.loop.isFailing === true,
@@ -171,7 +191,7 @@ export function createSetAside(options: SetAsideOptions) {
       const times = [...readers.values()].filter(isBehind).map(({ storedUntil }) => storedUntil);
       return times.length === 0 ? null : Math.min(...times);
     },
-    /** Resolves when each reader has caught up with the drain or has failed. */
+    /** Resolves when each reader has caught up with the drain, has found that its project is locked, or has failed. */
     async finish(): Promise<void> {
       await catchUpAll([...readers.values()]);
     },

@@ -37,6 +37,7 @@ export function withDrain(
       clock,
       logger,
       intervalMs: 5,
+      minAsideMs: 0,
       async store(_tx, calls) {
         if (calls.some(rejects)) throw Object.assign(new Error('invalid input'), { code: '22P02' });
         batches.push([...calls]);

@@ -266,7 +266,7 @@ describe('a project that was set aside', () => {
   });
 
   /** Sets projects aside, and lets `storeWindowOf` store their calls. The drain is at `offset`. */
-  function createReaders(projectIds: readonly string[], storeWindowOf: SetAsideOptions['storeWindowOf']) {
+  function createReaders(projectIds: readonly string[], storeWindowOf: SetAsideOptions['storeWindowOf'], minAsideMs = 0) {
     let drained = { segment: 1, offset: 0 };
     const setAside = createSetAside({
       segments: () => [{ number: 1, file: '', bytes: 1_000_000, sealed: false, createdAt: 0 }],
@@ -276,6 +276,7 @@ describe('a project that was set aside', () => {
       onProgress: () => undefined,
       onFirstFailure: () => undefined,
       onRecovered: () => undefined,
+      minAsideMs,
     });
     for (const projectId of projectIds) setAside.add(projectId);
     return {
@@ -328,6 +329,49 @@ describe('a project that was set aside', () => {
     } finally {
       readers.stop();
     }
+  });
+
+  test('stays set aside for a while after a short lock, unless there is no room for others', async () => {
+    const readers = createReaders(['short'], async ({ end }) => end, 60_000);
+    try {
+      readers.drainTo(10);
+      await readers.storedUpTo('short', 10);
+      await readers.takeBack();
+      expect(readers.has('short')).toBe(true);
+      const others = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
+      for (const projectId of others) readers.add(projectId);
+      await readers.takeBack();
+      expect(['short', ...others].filter(readers.has)).toEqual(others);
+    } finally {
+      readers.stop();
+    }
+  });
+
+  test('leaves later calls to recovery if the drain is stopped while it waits for the reader', async () => {
+    const state = createLockedStore();
+    const gate = Promise.withResolvers<void>();
+    const text = JSON.stringify({ model: 'standard', messages: [{ role: 'user', content: 'x'.repeat(3_000_000) }] });
+    const calls = [callOf(locked, text), callOf(locked, text)];
+    await withDrain(
+      async ({ journal, drain }) => {
+        await Promise.all(calls.map((call) => journal.settle(call)));
+        await drain.waitUntilDrained();
+        state.isLocked = false;
+        await until(() => state.batches.length === 2, 'the first call is stored, and the second one is being stored');
+        await journal.settle(callOf(other));
+        await drain.stop(20);
+        gate.resolve();
+        await sleep(50);
+        expect(idsOf(state.batches)).toEqual(ids(calls));
+      },
+      {
+        segmentBytes: 16_000_000,
+        async store(tx, batch) {
+          await state.store(tx, batch);
+          if (state.batches.length === 2) await gate.promise;
+        },
+      },
+    );
   });
 
   test('is tried again if more projects are locked than can be set aside', async () => {

@@ -22,7 +22,7 @@ export const journalMutants: readonly Mutant[] = [
   {
     name: 'a project is no longer set aside although not all of its calls are stored',
     file: 'src/journal/set-aside.ts',
-    passage: 'if (isBehind(reader) || (isInFirstWindow && isRoomLeft)) continue;',
+    passage: 'if (isBehind(reader) || !canReturn(reader)) continue;',
     replacement: '',
     seeds: 4,
   },

@@ -164,7 +164,8 @@ function createRun({ seed, random, world, disk, dataDir, failPower, onDeath, tra
       const journal = await createJournal({ ...shared, clock, sync, segmentBytes, ballastBytes: 3_000, parkedBytes, onLost });
       host.journal = journal;
       host.drain = createDrain({
-        ...{ ...shared, journal, clock, intervalMs: random.pick([20, 100]), recentBytes: random.pick([0, 3_000, 1_000_000]) },
+        ...{ ...shared, journal, clock, minAsideMs: 0 },
+        ...{ intervalMs: random.pick([20, 100]), recentBytes: random.pick([0, 3_000, 1_000_000]) },
         onStored: (batch) => host.reported.push(...batch.map(({ metadata }) => metadata.id)),
         onRejected: () => {
           rejected += 1;
