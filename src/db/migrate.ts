@@ -68,7 +68,7 @@ async function explainMissingExtension(database: Database, cause: unknown): Prom
     throw new SchemaError(`the database server needs pgvector 0.8 or newer; install it on the server: ${errorSummary(cause)}`, { cause });
   const { name, role } = await readDatabaseNames(database);
   throw new SchemaError(
-    `the extension vector is missing from the database ${name}, and the role ${role} is not allowed to create it. As a superuser, run in this database: CREATE EXTENSION vector; and then run gateway migrate again`,
+    `the database ${name} does not have the vector extension, and the role ${role} is not allowed to create it. Connect to this database as a superuser, run CREATE EXTENSION vector; and then run gateway migrate again`,
     { cause },
   );
 }

@@ -23,7 +23,7 @@ export const keyInput = z.strictObject({
     .describe('models and tiers that the key may use; null allows all of them'),
   required_tags: requiredTags
     .optional()
-    .describe('only providers with all of these tags, and with those that the project requires, get calls of the key'),
+    .describe('the key only uses providers that have all of these tags and those that the project requires'),
   ceilings: z
     .strictObject({
       calls: wholeLimit.describe('most calls per window'),

@@ -53,7 +53,7 @@ const fields = {
   providers: z.array(providerName).max(200).nullable().describe('providers that the project may use; null allows every provider'),
   ...tierFields,
   retired: z.array(retiredName).max(1_000).describe('models and providers that are only called after all others'),
-  required_tags: requiredTags.describe('only providers with all of these tags get calls of the project'),
+  required_tags: requiredTags.describe('the project only uses providers that have all of these tags'),
   catalog_fill: z
     .boolean()
     .nullable()

@@ -160,7 +160,7 @@ describePostgres('errors on a database server without a schema', () => {
       url.username = role;
       const name = url.pathname.slice(1);
       expect(await errorLinesOf('migrate', { DATABASE_URL: url.href })).toEqual([
-        `the extension vector is missing from the database ${name}, and the role ${role} is not allowed to create it. As a superuser, run in this database: CREATE EXTENSION vector; and then run gateway migrate again`,
+        `the database ${name} does not have the vector extension, and the role ${role} is not allowed to create it. Connect to this database as a superuser, run CREATE EXTENSION vector; and then run gateway migrate again`,
       ]);
     } finally {
       await runAsAdmin(databaseUrl, `drop owned by ${role}`);

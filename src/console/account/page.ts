@@ -21,7 +21,7 @@ export function accountView(context: ConsoleContext, { person, sessions, tokens,
 ${section('Display', card(displayForm(context, rejected)))}
 ${mayHavePassword(person) ? section(person.hasPassword ? 'Change the password' : 'Set a password', card(passwordForm(context, person, { hasTokens: tokens.length > 0, errors: rejected?.errors ?? noErrors }))) : ''}
 ${section('Sessions', sessionTable(context, sessions), {
-  hint: 'Browsers in which you are signed in. A session ends after 7 days without use, and after 30 days at the latest.',
+  hint: 'The browsers where you are signed in. A session ends after 7 days without use, and always after 30 days.',
   ...(sessions.length > 1 && {
     actions: actionButton({ context, action: `${accountPath}/sessions/revoke-others`, label: 'Sign out all others' }),
   }),

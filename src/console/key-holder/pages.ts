@@ -45,7 +45,7 @@ export function pasteView(context: ConsoleContext, error?: string): PageContent 
     required: true,
     autocomplete: 'off',
     placeholder: 'sk-gw-…',
-    hint: 'Sent to this gateway once and not stored. The view ends after an hour.',
+    hint: 'The key is sent to this gateway once, and is not stored. You are signed out after an hour.',
     error,
     autofocus: true,
   });

@@ -72,7 +72,7 @@ export function newKeyPage(context: ConsoleContext, form: URLSearchParams, optio
         textField({
           ...filled('required_tags'),
           label: 'Required tags',
-          hint: 'Only providers with all of these tags get calls of the key, such as eu or zero-retention. Separate them by spaces.',
+          hint: 'The key only uses providers that have all of these tags, such as eu or zero-retention. Separate tags with spaces.',
         }),
         fieldset(
           'Ceilings',

@@ -198,7 +198,7 @@ function addForm(context: ConsoleContext, form: URLSearchParams, errors: FieldEr
       }),
     ),
     {
-      hint: 'A one-time sign-in link is shown. Until a deployment admin or the identity provider confirms the address, it opens this project only. A person who has an account finds the project there.',
+      hint: 'You get a one-time sign-in link. Until a deployment admin or the identity provider confirms the address, it only gives access to this project. People who already have an account find the project there.',
     },
   );
 }

@@ -164,7 +164,7 @@ function unconfirmedSection(context: ConsoleContext, people: readonly PersonReco
     ],
   });
   return section('Not confirmed', list, {
-    hint: 'An owner of the project added the address. Confirm it when you know that the person has it: sessions and links from before end, and you get a new sign-in link for the person.',
+    hint: 'A project owner added this address. Only confirm it if you know that it belongs to this person. This ends the sessions and links that the account has now, and gives you a new sign-in link for the person.',
   });
 }
 

@@ -282,7 +282,7 @@ function voteSection(context: ConsoleContext, votes: readonly StoredVote[]): Htm
     rows: votes,
   });
   return section('Votes', rows, {
-    hint: 'The last rating of each key is its vote. Votes move the memory up or down in search and recall, by at most a tenth of its score.',
+    hint: 'Each key has one vote, which is its latest rating. Votes move the memory up or down in search and recall, by at most a tenth of its score.',
   });
 }
 

@@ -33,14 +33,14 @@ export function statsOf(
       label: 'Spend',
       value: total(current.costNanos),
       href: explore('cost'),
-      hint: `${totalUsd(previous.costNanos)} in the period before`,
+      hint: `${totalUsd(previous.costNanos)} in the previous period`,
       ...statDelta(Number(current.costNanos), Number(previous.costNanos), null),
     },
     {
       label: 'Calls',
       value: formatCount(current.calls),
       href: calls({}),
-      hint: `${formatCount(previous.calls)} in the period before`,
+      hint: `${formatCount(previous.calls)} in the previous period`,
       ...statDelta(current.calls, previous.calls, null),
     },
     {
@@ -54,7 +54,7 @@ export function statsOf(
       label: 'Refused',
       value: formatCount(refused.current),
       href: projectPath(context, '/calls/refused', rangeQuery(context)),
-      hint: `${formatCount(refused.previous)} in the period before`,
+      hint: `${formatCount(refused.previous)} in the previous period`,
       ...statDelta(refused.current, refused.previous, false),
     },
     {

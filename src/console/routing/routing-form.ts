@@ -75,7 +75,7 @@ export function routingForm(deps: RoutingPageDeps, context: ConsoleContext, reje
             textField({
               ...filled('required_tags'),
               label: 'Required tags',
-              hint: 'Only providers with all of these tags get calls of the project, such as eu or zero-retention. Separate them by spaces.',
+              hint: 'The project only uses providers that have all of these tags, such as eu or zero-retention. Separate tags with spaces.',
             }),
           ],
           'The project may use no other provider.',

@@ -156,7 +156,7 @@ export function settingsPage(context: ConsoleContext, { submitted, read, notices
           max: 16_000,
           unit: 'tokens',
           placeholder: 'Ten memories',
-          hint: 'How much recall may add to a prompt, where four bytes of text count as a token. You pay for these tokens in every call with recall. Empty adds up to ten memories with 4,000 characters.',
+          hint: 'How many tokens recall may add to a prompt. Four bytes of text count as a token. You pay for these tokens with each call that recalls memories. If you leave this empty, recall adds up to ten memories, with 4,000 characters in all.',
         }),
       ]),
     ],

@@ -62,7 +62,7 @@ export const memorySettingsFields = {
     .max(16_000)
     .nullable()
     .describe(
-      'how many tokens recall may add to a prompt, where four bytes of text count as a token; null stands for up to ten memories with 4,000 characters',
+      'how many tokens recall may add to a prompt, where four bytes of text count as a token; null stands for up to ten memories with 4,000 characters in all',
     ),
 };
 

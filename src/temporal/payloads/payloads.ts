@@ -106,7 +106,7 @@ function checkStrings(root: unknown): void {
       if (!idPattern.test(value)) throw new PayloadRejectedError(`${path} contains text`);
     } else if (typeof value === 'object' && value !== null) {
       for (const [key, member] of Object.entries(value)) {
-        if (!idPattern.test(key)) throw new PayloadRejectedError(`a key in ${path} contains text`);
+        if (!idPattern.test(key)) throw new PayloadRejectedError(`the name of a member of ${path} contains text`);
         pending.push({ path: `${path}.${key}`.slice(0, 200), value: member });
       }
     }
