@@ -1,11 +1,8 @@
-import { databaseCodes, type OperationSpecs } from '../../openapi/contract/operation-spec.ts';
-import { projectMemoryOperations } from './memory-operations.ts';
+import type { OperationSpecs } from '../../openapi/contract/operation-spec.ts';
+import { memoryProvisionOperations } from './memory-operations.ts';
+import { projectRead, projectWrite, provisionRead, team } from './operation-defaults.ts';
 
-const provisionRead = { tag: 'provision', auth: 'admin', codes: ['missing_key', 'invalid_key', ...databaseCodes] } as const;
-const projectRead = { ...provisionRead, codes: [...provisionRead.codes, 'not_found', 'bad_request'], plain: [400] } as const;
 const provisionWrite = { ...provisionRead, codes: [...provisionRead.codes, 'bad_request'], plain: [400, 413, 415] } as const;
-const projectWrite = { ...projectRead, plain: [400, 413, 415] } as const;
-const team = '/provision/teams/{project}';
 const refusedDetails =
   'To get the next page, send the id of the last call in `before`. A process records at most 60 refused calls per minute for each key and only counts the others. `counts` therefore says how many calls were refused between `from` and `to`, which is the time that the page covers. With `source`, it only counts recorded calls.';
 
@@ -111,7 +108,7 @@ export const provisionOperations: OperationSpecs = {
     body: { name: 'RulesBody', example: { rules: [{ class: 'credential', place: 'input', action: 'block' }] } },
     responses: { 200: 'Rules' },
   },
-  ...projectMemoryOperations,
+  ...memoryProvisionOperations,
   [`get ${team}/calls`]: {
     ...projectRead,
     summary: 'Lists calls with their attempts, newest first',
