@@ -72,7 +72,7 @@ export interface BatchStoreOptions {
 
 interface SetAsideProjects {
   has(projectId: string): boolean;
-  /** True if no more projects can be set aside. We then wait for locks as long as it takes. */
+  /** True if no more projects can be set aside. We then wait for locks until the statement timeout. */
   isFull(): boolean;
   /** True if this part of a record contains the id of a project that's set aside. */
   isMentionedIn(meta: Buffer): boolean;
@@ -243,7 +243,12 @@ export function createBatchStore(options: BatchStoreOptions) {
     for (const batch of toBatches(pending, textBytes, maxBatchBytes)) await storeBatch(batch, lane);
     // If a project has been set aside in the meantime, we'll get its calls again.
     const finished = entries.filter(({ call }) => !isSetAside(call, lane));
-    for (const entry of finished) if (entry.isIncomplete) await rejectedRecords.reportIncomplete(entry);
+    for (const { call, encode, isIncomplete } of finished) {
+      const { id } = call.metadata;
+      if (!isIncomplete || inQuarantine.has(id)) continue;
+      await rejectedRecords.reportIncomplete(call, encode?.(call) ?? null);
+      inQuarantine.add(id);
+    }
     for (const record of unreadable) {
       if (lane === 'single' || !setAside?.isMentionedIn(record.frame.meta)) await rejectedRecords.keepUnreadable(record);
     }

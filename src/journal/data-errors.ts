@@ -1,4 +1,4 @@
-/** Tells errors that a record's data has caused from problems of the database or the gateway. */
+/** Distinguishes errors that are caused by a record's data from problems of the database or the gateway. */
 import { errorCode } from '../core/error-messages.ts';
 import { isConnectionError } from '../db/connection-errors.ts';
 

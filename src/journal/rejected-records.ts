@@ -1,4 +1,4 @@
-/** Keeps records in the quarantine that the database or the journal couldn't read or store completely, and logs them. */
+/** Quarantines and logs records that the database rejected or that we couldn't read completely. */
 import type { SettledCall } from '../core/call.ts';
 import { isConnectionError } from '../db/connection-errors.ts';
 import type { Logger } from '../observability/logger.ts';
@@ -37,9 +37,9 @@ export function createRejectedRecords(quarantine: Quarantine, logger: Logger) {
       logger.error({ call: callId, inQuarantine: isKept }, 'journal record not readable by this version');
     },
     /** Call this when a call has been stored without the text that its segment should have contained. */
-    async reportIncomplete({ call, encode }: { call: SettledCall; encode: ((call: SettledCall) => Buffer) | null }): Promise<void> {
-      const isKept = encode !== null && (await keep(call.metadata.id, encode(call)));
-      const fields = { ...callFields(call.metadata), inQuarantine: isKept };
+    async reportIncomplete({ metadata }: SettledCall, raw: Buffer | null): Promise<void> {
+      const isKept = raw !== null && (await keep(metadata.id, raw));
+      const fields = { ...callFields(metadata), inQuarantine: isKept };
       logger.error(fields, 'call stored without its text because the journal is damaged');
     },
     counts: () => ({ quarantined, unreadable }),

@@ -4,7 +4,8 @@
  * own calls. It reads them from the segment files, so waiting calls don't use any memory. If the process dies, recovery
  * stores them like all others.
  *
- * A reader never overtakes the drain. When it has caught up, the drain takes the project back.
+ * A reader never overtakes the drain. When it has caught up, the drain takes the project back, but not right away,
+ * because a project that was locked once is often locked again.
  *
  * Each reader reads the records of all projects, so only a few projects can be set aside at the same time.
  */
@@ -35,8 +36,8 @@ export interface SetAsideOptions {
   readonly onFirstFailure: (error: unknown, projectId: string) => void;
   readonly onRecovered: (projectId: string) => void;
   /**
-   * How long a project stays set aside at least, in milliseconds. Otherwise, a series of short locks would make the drain
-   * wait for each of them. Defaults to ten times the usual wait.
+   * The minimum time that a project stays set aside, in milliseconds, unless there's no room for others. Without it,
+   * the drain would have to wait for each of a series of short locks. Defaults to 20 seconds.
    */
   readonly minAsideMs?: number | undefined;
 }
@@ -56,15 +57,19 @@ interface Reader {
 
 const backoff = { initialMs: 250, maxMs: 5_000 };
 /**
- * A reader that waits for a lock occupies a connection for seconds, so only this many of them wait at the same time,
- * and take turns. Readers whose projects are no longer locked don't have to wait for these turns.
+ * A reader that waits for a lock occupies a connection for seconds, so these readers take turns, and only this many
+ * wait at the same time.
  */
 const maxWaiting = 3;
+/**
+ * Readers whose projects aren't locked any more have turns of their own. With two of them, a single slow window can't
+ * hold up all others.
+ */
 const maxStoring = 2;
 const maxProjects = 8;
 /**
- * How long the drain waits for readers to catch up. If that isn't long enough, it waits for twice as long the next time.
- * Before that, it stores calls for ten times as long as it has waited.
+ * How long the drain waits for readers to catch up. If that isn't long enough, it waits for twice as long the next
+ * time. Before that, it stores calls for ten times as long as it has waited.
  */
 const handOver = { minMs: 500, maxMs: 2_000, pauseFactor: 10 };
 

@@ -111,17 +111,16 @@ export function createVendorHttpClient(turnBatch: TurnBatch = createTurnBatch())
       // Undici's documentation allows a list of buffers, but its types don't.
       const body = upload as Buffer | Readable | null;
       const options = { path, method, headers, body, headersTimeout: firstByteTimeoutMs, bodyTimeout: idleTimeoutMs };
-      // As a closure of the promise's executor, this would keep the response's headers in memory until the body ends.
-      const onEnd = (): void => {
-        partial.requests -= 1;
-      };
       return new Promise((resolve, reject) => {
         const fail = (error: VendorError): void => {
           if (error.closedWhileSending) retire(partial, url.origin, key);
           reject(error);
         };
         partial.requests += 1;
-        partial.pool.dispatch(options, createExchange({ upload, firstByteTimeoutMs, signal, turnBatch, resolve, reject: fail, onEnd }));
+        partial.pool.dispatch(
+          options,
+          createExchange({ upload, firstByteTimeoutMs, signal, turnBatch, resolve, reject: fail, onEnd: releaseOf(partial) }),
+        );
       });
     },
     abort() {
@@ -160,3 +159,10 @@ interface PartialPool {
 }
 
 const requestsPerPool = 100;
+
+/** If this closure were created in `send`, it would keep the request and the promise in memory until the body ends. */
+function releaseOf(partial: PartialPool): () => void {
+  return () => {
+    partial.requests -= 1;
+  };
+}

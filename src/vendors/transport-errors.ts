@@ -52,7 +52,7 @@ export function markCutOff(error: unknown): void {
 /**
  * Records whether a connection was closed before it had sent the whole request. In that case the vendor can't have
  * processed it, so it's safe to send it again. We only know this if a write has failed, if the operating system hasn't
- * accepted the last bytes, or if parts of a large body are still waiting for their turn (`createExchange`). After that,
+ * accepted the last bytes, or if parts of a large body are still waiting for their turn (`markCutOff`). After that,
  * a reset proves nothing, because the vendor may have read the request first.
  */
 export function watchClosing(connect: buildConnector.connector): buildConnector.connector {

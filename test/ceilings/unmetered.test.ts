@@ -110,7 +110,7 @@ describePostgres('admission while the database is unavailable', () => {
       expect(await admitMany(process, limits, {}, 50)).toHaveLength(7);
     });
 
-    test("allows only the rest of a ceiling's tenth in a second database outage", async () => {
+    test('leaves a second outage only what the first one left of the tenth of a ceiling', async () => {
       const process = start();
       const limits = limitsOf({ calls: 100 }, { window: 'total' });
       await network.sever();

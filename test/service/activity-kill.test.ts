@@ -214,7 +214,7 @@ describePostgres('kill -9 of the worker', () => {
           .map(async ({ activity, point, work, project: name }) => {
             const project = crashed.get(name);
             if (!project) throw new Error('the crash has no project');
-            // Temporal retries the activities that crashed. Only the cleanup would take half a minute.
+            // Temporal retries whatever crashed, but the cleanup only after half a minute, so request it again.
             if (kill === 0 || work === 'cleanup') await requestWork[work](service, project);
             return { activity, point, projectId: work === 'cleanup' ? null : project.id };
           }),

@@ -51,8 +51,8 @@ const kinds: readonly CallKind[] = [
 ];
 
 /**
- * When we kill the process. Since every start takes seconds of CPU time, only exhaustive runs try all of these. Other
- * runs use the last one, when the process is busiest.
+ * The moments at which we kill the process. Since every start takes seconds of CPU time, only exhaustive runs try all
+ * of them. Other runs use the last one, when the process is busiest.
  */
 const moments: readonly { readonly title: string; readonly hasCome: (asked: number, whole: number) => boolean }[] = [
   { title: 'while the first answers begin', hasCome: (asked) => asked >= concurrentCalls / 2 },

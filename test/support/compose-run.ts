@@ -52,7 +52,7 @@ export interface ComposeRun {
   stopAll(): Promise<void>;
 }
 
-/** What an operator would put into .env, except that the timeouts are shorter. */
+/** The variables that an operator would put into .env, except that the timeouts are shorter. */
 const variables = {
   ...{ ...composeSecrets, ...observabilitySecrets, GATEWAY_CONFIG: '/config/gateway.yaml' },
   ...{ GATEWAY_STOP_DELAY_SECONDS: '1', GATEWAY_STOP_TIMEOUT_SECONDS: '30' },

@@ -74,7 +74,7 @@ describeDatabases('figures of all projects together', (database) => {
   const providers = (projects: readonly Project[], period: Period, maxRows = 1_000) =>
     readDeploymentProviders(database(), { projectIds: projects.map(({ projectId }) => projectId), maxRows, ...period });
 
-  /** Adds up the figures of all projects, which are read one by one like for the pages of a project. */
+  /** Reads each project's figures as its own pages do, and adds them up. */
   async function expected(projects: readonly Project[], group: 'model' | 'provider' | null, period: Period): Promise<NamedFigures[]> {
     const sums = new Map<string | null, NamedFigures>();
     for (const { projectId } of projects) {
