@@ -27,7 +27,7 @@ async function openBrowser(options: Parameters<ReturnType<typeof chromium>['newC
   await planted.admin.useIn(context);
   const page = await context.newPage();
   const problems: string[] = [];
-  // The status of error pages is reported as an error too.
+  // The browser also reports the status of error pages, which we expect.
   page.on('console', (message) => {
     if (message.type() === 'error' && !message.text().includes('Failed to load resource'))
       problems.push(`${page.url()}: ${message.text()}`);
@@ -110,7 +110,7 @@ describe('every page is accessible, small and works without JavaScript', () => {
     browsers = await open();
   });
 
-  // The ids are there only after the start.
+  // Jest needs the titles before the ids exist.
   const ids = new Proxy({}, { get: () => 'ID' });
   test.each([...pagesOf({ slug: 'acme', subject: `ann ${texts[0]}`, ids }).entries()])('checks page %i, %s', async (index) => {
     const path = pagesOf(planted)[index];

@@ -4,7 +4,7 @@ import { joinRequestTexts, readRequestText, removeEchoes } from '../../src/guard
 const bodyOf = (content: string, more: object = {}): Buffer =>
   Buffer.from(JSON.stringify({ model: 'gpt-4o', temperature: 0.2, messages: [{ role: 'user', content }], ...more }));
 
-/** Returns what is left of a vendor's message about a prompt. */
+/** Removes a prompt from a vendor's error message. */
 function removeFrom(message: string, content: string, more: object = {}): string {
   return removeEchoes(message, readRequestText(bodyOf(content, more)) ?? '');
 }

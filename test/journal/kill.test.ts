@@ -79,7 +79,7 @@ describePostgres('kill -9', () => {
     return { code, signal, opened: idsAfter('opened'), settled: idsAfter('settled') };
   };
 
-  /** Runs `work` with a copy of a journal whose process died. It's for tests of what happens after the death. */
+  /** Runs `work` with a copy of the journal of a process that was killed, and then checks that no call was lost. */
   const withDeath = (work: (dataDir: string) => Promise<void>): Promise<void> =>
     withFolder(async (dataDir) => {
       await cp(template.dataDir, dataDir, { recursive: true });

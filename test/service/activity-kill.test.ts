@@ -150,7 +150,7 @@ describePostgres('kill -9 of the worker', () => {
   /** The names of all activities, and the points that a worker passed without a crash. */
   let activities: readonly string[] = [];
   const passed = new Set<string>();
-  /** The worker that starts after all kills, and the project whose run was terminated before that. */
+  /** The last worker, which isn't killed, and a project whose run was terminated before it started. */
   let lastWorker: GatewayProcess | undefined;
   let ended: Project | undefined;
 

@@ -35,7 +35,7 @@ interface Ceiling {
 describeOwnPostgres('a quota store outage under load', () => {
   const processes = createProcesses();
   let server: PostgresServer;
-  /** Between the service and the database server. */
+  /** The network between the service and the database server. */
   let network: FaultProxy;
   let vendor: ScriptedVendor;
   let allowing: GatewayProcess;

@@ -223,8 +223,8 @@ describePostgres('starting on a database server', () => {
       );
       expect((await gateway.admin('PUT', '/provision/teams/acme', {})).status).toBe(201);
       const { key } = await jsonOf<{ key: string }>(gateway.admin('POST', '/provision/teams/acme/keys', { name: 'test' }));
-      // In a later outage of the database, we use cached data. A late notification about the new key drops the cached
-      // key once.
+      // During an outage, the gateway uses cached data. We may have to try twice, because a late notification about the
+      // new key removes it from the cache.
       await eventually(async () => {
         await proxy.connect();
         await eventually(async () => expect(await activeModel(gateway, key)).toBe('one/echo'));

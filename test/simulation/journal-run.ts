@@ -135,7 +135,7 @@ function createRun({ seed, random, world, disk, dataDir, failPower, onDeath, tra
       if (isDown) throw connectionError();
       const batch: SettledCall[] = [];
       const tx: Queries = {
-        // The only statement is the one that locks the projects of the batch.
+        // The journal itself only executes one statement, which locks the projects of the batch.
         async query(_text, [locked] = []) {
           await locks.wait(locked as string[], settings);
           return [];

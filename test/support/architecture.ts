@@ -210,8 +210,8 @@ export const RESTRICTED_IMPORTS: readonly RestrictedImport[] = [
   },
   { name: 'process.exit', pattern: /\bprocess\s*\.\s*exit\b/, allowed: ['src/config/', 'src/main.ts'] },
   { name: 'Date.now', pattern: /\bDate\s*\.\s*now\b/, allowed: ['src/core/time.ts', 'workflows/'] },
-  // Use `parseJson`, which avoids a bug of V8. The embedder only reads its own model, and the demo vendor imports
-  // nothing.
+  // Use `parseJson`, which avoids a bug of V8. The embedder only parses the files of its own model, and the demo vendor
+  // must not import anything.
   { name: 'JSON.parse', pattern: /\bJSON\s*\.\s*parse\b/, allowed: ['src/core/json/', 'src/embedder/model.ts', 'src/demo-vendor/'] },
   { name: 'database.transaction', pattern: /\bdatabase\s*\.\s*transaction\b/, allowed: mayUseSharedPool },
   {

@@ -126,7 +126,7 @@ describeDatabases('figures of all projects together', (database) => {
     await check();
     await maintain(database());
     await check();
-    // This makes an hour of one project, and its day, outdated.
+    // Adds a late call, so the sums for its hour and its day are no longer up to date.
     await store(database(), [projects[0]?.call({ metadata: { startedAt: noon - 30 * hour } }) ?? []].flat());
     await check();
   });

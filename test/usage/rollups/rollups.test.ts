@@ -73,7 +73,7 @@ async function compare(database: Database, projectId: string, scope: Scope, peri
   return [rollups, rows];
 }
 
-/** Requests about several attributes, or about one that only hourly aggregates have. */
+/** Requests that rollups can't answer, because they're about several attributes or one that rollups don't have. */
 const aggregateRequests: readonly Partial<FiguresRequest>[] = [
   ...(['route', 'status', 'code', 'outcome', 'provider', 'attempted'] as const).map((group) => ({ group, unit: 'day' as const })),
   { filter: { agent: 'a1' }, group: 'model', unit: 'hour' },
