@@ -3,14 +3,14 @@
  * side effects and is cheap. A reload can simply try it, and keep the active configuration if it throws.
  */
 import { existsSync, readFileSync } from 'node:fs';
-import type { Route, Tiers } from '../core/call.ts';
+import type { Route } from '../core/call.ts';
 import { errorMessage } from '../core/error-messages.ts';
 import { isObject } from '../core/json/narrow.ts';
 import { localProvider } from '../core/local-model.ts';
 import { describeIssue } from '../core/parse-or-bad-request.ts';
 import { dayMs } from '../core/time.ts';
 import { checkCanaries } from './canaries.ts';
-import { buildCatalogRows, type CatalogOptions, getProviderName } from './catalog.ts';
+import { buildCatalogRows, type CatalogOptions } from './catalog.ts';
 import { type Config, ConfigError, type ProviderConfig } from './config.ts';
 import { demoDefaults, vendorDefaults } from './default-catalog.ts';
 import { type FindProxy, noProxy, readProxies } from './egress.ts';
@@ -18,6 +18,7 @@ import { type Environment, parseEnvironment, splitTokens } from './environment.t
 import { type FileValues, fileSchema } from './file-schema.ts';
 import { findUsedLocalModels, hasEmbeddingTier, localEmbedderValues } from './local-embedder.ts';
 import { buildProviders } from './providers.ts';
+import { checkMedia, checkNames } from './reference-checks.ts';
 import { noSecretFiles, readSecretFiles, type SecretFiles } from './secret-files.ts';
 import { parseSignInSettings } from './sign-in-settings.ts';
 import { starterModels } from './starter-models.ts';
@@ -274,44 +275,6 @@ function overlay(builtIn: FileValues, fileValues: FileValues): FileValues {
     speech_tiers: { ...builtIn.speech_tiers, ...fileValues.speech_tiers },
     transcription_tiers: { ...builtIn.transcription_tiers, ...fileValues.transcription_tiers },
   };
-}
-
-function checkNames(values: FileValues, isProvider: (name: string) => boolean, addError: AddError): void {
-  const check = (path: Path, provider: string): void => {
-    if (!isProvider(provider)) addError(path, `there is no provider ${provider}`);
-  };
-  for (const id of Object.keys(values.models ?? {})) check(['models', id], getProviderName(id));
-  for (const section of ['tiers', 'image_tiers', 'speech_tiers', 'transcription_tiers'] as const) {
-    const chains: Tiers = values[section] ?? {};
-    for (const [tier, chain] of Object.entries(chains)) {
-      for (const [index, id] of chain.entries()) check([section, tier, index], getProviderName(id));
-    }
-  }
-  for (const [tier, { model }] of Object.entries(values.canaries ?? {})) check(['canaries', tier, 'model'], getProviderName(model));
-  for (const key of ['image_provider', 'speech_provider', 'transcription_provider', 'video_provider'] as const) {
-    const name = values.defaults?.[key];
-    if (name !== undefined) check(['defaults', key], name);
-  }
-}
-
-/** Checks the default providers and the tiers for media. Each provider has to serve the route that it's used for. */
-function checkMedia({ providers, defaults, imageTiers, speechTiers, transcriptionTiers }: CatalogSections, addError: AddError): void {
-  const check = (path: Path, name: string | null, served: Route): void => {
-    const provider = name === null ? undefined : providers[name];
-    if (provider && !provider.serves.includes(served)) addError(path, `the provider ${provider.name} does not serve ${served}`);
-  };
-  check(['defaults', 'image_provider'], defaults.imageProvider, 'images');
-  check(['defaults', 'speech_provider'], defaults.speechProvider, 'speech');
-  check(['defaults', 'transcription_provider'], defaults.transcriptionProvider, 'transcriptions');
-  check(['defaults', 'video_provider'], defaults.videoProvider, 'video');
-  for (const [section, tiers, served] of [
-    ['image_tiers', imageTiers, 'images'],
-    ['speech_tiers', speechTiers, 'speech'],
-    ['transcription_tiers', transcriptionTiers, 'transcriptions'],
-  ] as const) {
-    for (const [tier, chain] of Object.entries(tiers))
-      for (const [index, id] of chain.entries()) check([section, tier, index], getProviderName(id), served);
-  }
 }
 
 function deepFreeze<Value extends object>(value: Value): Value {
