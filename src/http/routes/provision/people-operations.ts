@@ -1,6 +1,7 @@
-import { databaseCodes, type OperationSpecs } from '../../openapi/contract/operation-spec.ts';
+import type { OperationSpecs } from '../../openapi/contract/operation-spec.ts';
+import { provisionRead } from './operation-defaults.ts';
 
-const read = { tag: 'provision', auth: 'admin', codes: ['missing_key', 'invalid_key', ...databaseCodes, 'bad_request'] } as const;
+const read = { ...provisionRead, codes: [...provisionRead.codes, 'bad_request'] } as const;
 const readOne = { ...read, codes: [...read.codes, 'not_found'], plain: [400] } as const;
 const write = { ...readOne, plain: [400, 413, 415] } as const;
 const create = { ...write, codes: [...write.codes, 'conflict'] } as const;
