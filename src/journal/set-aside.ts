@@ -62,8 +62,8 @@ const backoff = { initialMs: 250, maxMs: 5_000 };
  */
 const maxWaiting = 3;
 /**
- * Readers whose projects aren't locked any more have turns of their own. With two of them, a single slow window can't
- * hold up all others.
+ * Readers whose projects aren't locked any more don't wait for these turns. Up to two of them can store calls at the
+ * same time, so that a single slow window doesn't hold up all others.
  */
 const maxStoring = 2;
 const maxProjects = 8;

@@ -1,6 +1,6 @@
 /**
- * Runs docker-compose.yml without containers. There's the proxy, two replicas and a worker, and they go through a
- * rolling restart and a kill -9 under load. After that, we run the documented commands for containers in them.
+ * Starts the proxy, two replicas and a worker as in docker-compose.yml, but without containers. Under load, they go
+ * through a rolling restart and a kill -9. Then we run the documented container commands in them.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -50,7 +50,7 @@ describeOwnPostgres('docker-compose.yml', () => {
     await client.connect();
     return client;
   };
-  /** Returns the SQLSTATE with which a connection or a statement over it is rejected, or null if it isn't. */
+  /** Connects and runs a statement. Returns the SQLSTATE if either of them is rejected, or null if both work. */
   const refusalOf = async (user: string, password: string, name: string, statement = 'select 1'): Promise<string | null> => {
     let client: pg.Client | undefined;
     try {

@@ -75,8 +75,8 @@ async function plantBeta(gateway: TestGateway): Promise<Beta> {
 }
 
 /**
- * Returns the path with the ids of `beta`. We choose an id by the name of the parameter, or for `id` by the segment
- * before it.
+ * Replaces the parameters of a path with ids of `beta`. The name of a parameter says which id it needs. If the name is
+ * just `id`, the segment before it does.
  */
 function fill(path: string): string {
   return path.replaceAll(/([\w-]+)\/[:{](\w+)\}?/g, (_, segment: string, name: string) => {

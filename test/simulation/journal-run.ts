@@ -96,7 +96,7 @@ function createRun({ seed, random, world, disk, dataDir, failPower, onDeath, tra
   const sync = random.chance(0.3);
   const segmentBytes = random.pick([1_500, 4_000, 20_000]);
   const poisonShare = random.pick([0, 0, 0.05]);
-  /** For each call, the forms of it that the database rejects. */
+  /** The calls that the database rejects with their content, with any of their text, or in any form. */
   const poison = new Map<string, 'content' | 'text' | 'everything'>();
   /** Confirmed calls that a power failure may have lost, because writes are not flushed. */
   const mayBeLost = new Set<string>();

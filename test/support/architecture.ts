@@ -27,7 +27,7 @@ export const ABOVE_APP: readonly string[] = ['main', 'service', 'codec-server', 
 
 /**
  * The modules that each module may import, including types. A module is a folder of `src`, a file directly in `src`, or
- * `workflows` or `activities`. If there's a path instead of a module, it's only about that file.
+ * `workflows` or `activities`. An entry can also be the path of a single file.
  */
 export const DIRECTIONS: Record<string, readonly string[] | 'everything'> = {
   main: ['service', 'app', 'cli', 'codec-server', 'config', 'core', 'demo-vendor', 'embedder'],

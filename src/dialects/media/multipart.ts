@@ -51,7 +51,7 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
   let isContentStart = false;
   /** The field whose value is being collected. Null if the current part is forwarded without collecting it. */
   let field: { readonly name: string; readonly head: Buffer } | null = null;
-  /** What has arrived of the field's value, followed by free space. */
+  /** The part of the field's value that has already arrived, followed by free space. */
   let arrived = Buffer.alloc(0);
   let arrivedBytes = 0;
   let pending: Buffer = Buffer.alloc(0);

@@ -15,7 +15,7 @@ export type LoadCredential = () => Promise<Credential>;
 export interface VendorIdentity {
   /** Adds the credential to a request. Throws a VendorError if there's no valid one, rather than waiting for it. */
   authorize(request: HttpRequest): Promise<HttpRequest>;
-  /** Call this if the vendor has rejected the credential (401 or 403). A new one is then requested soon. */
+  /** Call this if the vendor has rejected the credential (401 or 403), so that we soon request a new one. */
   rejected(response: Pick<HttpResponse, 'headers'>): void;
   /** Returns the secrets of the current and the previous credential, because messages can still contain either. */
   secrets(): readonly string[];

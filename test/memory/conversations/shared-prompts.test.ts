@@ -386,7 +386,7 @@ describePostgres('concurrent writes, erasures, cleanups and exports', () => {
       const erase = createErase({ database: admin, clock: { now: Date.now } });
       const retention = createRetention({ database: admin, clock: { now: Date.now } });
       const kept: SettledCall[] = [];
-      // Later than every erasure, so that the calls are stored.
+      // The calls have to be later than every erasure. Otherwise, they wouldn't be stored.
       const now = Math.floor((Date.now() - baseTime) / 1_000) + 3_600;
       let isWriting = true;
       const write = async (database: Database, writer: number): Promise<void> => {
@@ -422,8 +422,7 @@ describePostgres('concurrent writes, erasures, cleanups and exports', () => {
           await erase({ projectId, subject: 'evelyn', askedBy: 'test' }).catch(() => undefined);
           while ((await retention.conversations().catch(() => 0)) > 0);
           for await (const _ of createExportMemory({ database: admin })({ projectId, project: 'p', subject: 'bob' })) if (!isWriting) break;
-          // Simulates that a process is killed. Its transactions end, and the process that takes over its journal
-          // repeats them.
+          // Simulates a killed process. Its transaction ends, and the process that takes over its journal repeats it.
           await admin.query(
             `select pg_terminate_backend(pid) from pg_stat_activity
               where datname = current_database() and state = 'active' and pid <> pg_backend_pid() and query like '%parts%' limit 1`,

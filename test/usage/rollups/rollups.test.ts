@@ -87,7 +87,7 @@ const aggregateRequests: readonly Partial<FiguresRequest>[] = [
   { zone: 'Asia/Kathmandu', group: 'status', unit: 'day' },
   { filter: { not_model: 'm/1', not_status: '5xx' }, group: 'code', unit: 'day' },
   { filter: { not_code: '-' }, group: 'source' },
-  // The sums of these are differences.
+  // For these, we subtract the gateway's own calls from the sums of all calls.
   ...groupNames.map((group) => ({ filter: { own: 'hide' }, group, unit: 'day' as const })),
   { filter: { own: 'hide' }, unit: 'hour' },
   { filter: { own: 'hide', model: 'm/1', result: 'ok' }, unit: 'hour' },
