@@ -170,7 +170,7 @@ export function createApi(deps: ApiDeps): Api {
       getUsage,
       getDeploymentUsage: () => readStored(() => getDeploymentUsage({ database, projects, clock })),
       // Wait until all active prices are in the price history, because repricing only uses prices from there.
-      reprice: (request) => readStored(() => activeModels.synced().then(() => reprice(request))),
+      reprice: (request) => readStored(() => activeModels.synced().then(() => reprice(request)), request.projectId ?? undefined),
       findCall: (projectId, id) => readStored(() => findCall(database, projectId, id), projectId),
       refusedCalls: {
         list: (request) => readStored(() => listRefused(database, request)),

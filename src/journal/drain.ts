@@ -35,8 +35,8 @@ export interface Drain {
    * Resolves when all current records are in the database, or after `timeoutMs`. By default, that's long enough for
    * readers to see their own calls, but keeps the wait short during an outage. If you pass a project, we only wait for
    * its calls, so that a project that reads all the time doesn't break up the calls of others into small batches.
-   * Without a project, we don't wait for those that are set aside. Some are locked for minutes, and the caller probably
-   * wants to read the calls of other projects.
+   * Without a project, we don't wait for those that are locked or whose reader hasn't caught up after a lock. That can
+   * take minutes, and the caller probably wants to read the calls of other projects.
    */
   waitUntilDrained(options?: { readonly projectId?: string; readonly timeoutMs?: number }): Promise<void>;
   /**
@@ -107,7 +107,7 @@ export function createDrain(options: DrainOptions): Drain {
   });
   /** Everything before this position in the journal has been stored, except for projects that are set aside. */
   let position: Position = { segment: 0, offset: 0 };
-  const waiters = createWaiters((projectId) => (projectId === undefined ? position : setAside.positionOf(projectId)));
+  const waiters = createWaiters((projectId) => (projectId === undefined ? setAside.followedPosition() : setAside.positionOf(projectId)));
   let preparedAt: number | null = null;
   let isStopped = false;
   let isStarted = false;
@@ -141,6 +141,7 @@ export function createDrain(options: DrainOptions): Drain {
     }
     storedUntil = bytesAfter(position) > 0 ? startedAt : null;
     for (const [projectId, end] of lastCalls) if (!isBefore(setAside.positionOf(projectId), end)) lastCalls.delete(projectId);
+    setAside.wake(); // The drain may have moved on to a segment that is still empty.
     await deleteDrainedSegments();
     return bytesAfter(position) > 0 ? Math.max(0, startedAt + intervalMs - performance.now()) : 'idle';
   };

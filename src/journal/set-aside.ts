@@ -30,7 +30,7 @@ export interface SetAsideOptions {
   readonly drainedUntil: () => number;
   /** Stores the project's calls in the first window of `part`. Resolves to the offset at which to continue. */
   readonly storeWindowOf: (part: SegmentPart, projectId: string) => Promise<number>;
-  /** Called when a reader has stored a window. */
+  /** Called when a reader has moved on, or couldn't store a window. */
   readonly onProgress: () => void;
   /** Called for the first of several failures of the same project. We retry in any case. */
   readonly onFirstFailure: (error: unknown, projectId: string) => void;
@@ -52,6 +52,8 @@ interface Reader {
   storedUntil: number;
   /** True if the last window couldn't be stored because the project was locked, or if there hasn't been one yet. */
   isLocked: boolean;
+  /** True if the reader has caught up with the drain at least once since it last failed to store a window. */
+  hasCaughtUp: boolean;
   readonly loop: BackgroundLoop;
 }
 
@@ -85,10 +87,12 @@ export function createSetAside(options: SetAsideOptions) {
     try {
       reader.position = { segment: part.segment.number, offset: await storeWindowOf(part, projectId) };
       reader.isLocked = false;
-      onProgress();
     } catch (error) {
+      reader.hasCaughtUp = false;
       if (!isLockTimeout(error)) throw error;
       reader.isLocked = true;
+    } finally {
+      onProgress();
     }
   };
 
@@ -99,7 +103,10 @@ export function createSetAside(options: SetAsideOptions) {
     for (const segment of [...segments()]) {
       const { number } = segment;
       if (number < reader.position.segment || number > target.segment) continue;
-      if (number > reader.position.segment) reader.position = { segment: number, offset: 0 };
+      if (number > reader.position.segment) {
+        reader.position = { segment: number, offset: 0 };
+        onProgress();
+      }
       const end = number === target.segment ? target.offset : segment.bytes;
       while (reader.position.offset < end) {
         const part = { segment, start: reader.position.offset, end };
@@ -109,9 +116,13 @@ export function createSetAside(options: SetAsideOptions) {
       }
     }
     reader.storedUntil = targetUntil;
+    reader.hasCaughtUp = true;
     // The drain doesn't wake a reader that's failing, so this may be the first run that succeeds after it has moved on.
     return isBehind(reader) ? 'again' : 'idle';
   };
+
+  const oldestOf = (selected: readonly Reader[]): Position =>
+    selected.reduce((oldest, { position }) => (isBefore(position, oldest) ? position : oldest), drained());
 
   const isFull = (): boolean => readers.size >= maxProjects;
   const isBehind = ({ position }: Reader): boolean => isBefore(position, drained());
@@ -162,7 +173,10 @@ export function createSetAside(options: SetAsideOptions) {
         onRecovered: () => onRecovered(projectId),
       });
       const start = drained();
-      const reader: Reader = { start, startedAt: performance.now(), position: start, storedUntil: drainedUntil(), isLocked: true, loop };
+      const reader: Reader = {
+        ...{ start, startedAt: performance.now(), position: start, storedUntil: drainedUntil() },
+        ...{ isLocked: true, hasCaughtUp: false, loop },
+      };
       readers.set(projectId, reader);
     },
     /** Tells the readers that the drain has moved on. */
@@ -178,6 +192,7 @@ export function createSetAside(options: SetAsideOptions) {
      * that it doesn't wait for their locks again. But if there's no room for others, it tries these projects once more.
      */
     async takeBack(): Promise<void> {
+      for (const reader of readers.values()) if (!isBehind(reader)) reader.storedUntil = drainedUntil();
       const returning = [...readers.values()].filter(isReturning);
       if (returning.length > 0 && performance.now() >= handOverAt) await waitFor(returning);
       remove((reader) => !isInFirstWindow(reader) && !isRecent(reader));
@@ -189,8 +204,9 @@ export function createSetAside(options: SetAsideOptions) {
     /** All calls of the project before this position have been stored. */
     positionOf: (projectId: string): Position => readers.get(projectId)?.position ?? drained(),
     /** All calls before this position have been stored. */
-    oldestPosition: (): Position =>
-      [...readers.values()].reduce((oldest, { position }) => (isBefore(position, oldest) ? position : oldest), drained()),
+    oldestPosition: (): Position => oldestOf([...readers.values()]),
+    /** All calls before this position have been stored, except for those of projects whose readers haven't caught up. */
+    followedPosition: (): Position => oldestOf([...readers.values()].filter(({ hasCaughtUp }) => hasCaughtUp)),
     /** All calls that were written before this time have been stored. Null if no reader is behind the drain. */
     storedUntil(): number | null {
       const times = [...readers.values()].filter(isBehind).map(({ storedUntil }) => storedUntil);

@@ -331,6 +331,57 @@ describe('a project that was set aside', () => {
     }
   });
 
+  test('is included in reports about all projects as soon as its reader has caught up', async () => {
+    const state = createLockedStore();
+    await withDrain(
+      async ({ journal, drain }) => {
+        await journal.settle(callOf(locked));
+        await drain.waitUntilDrained();
+        expect(state.batches).toEqual([]);
+        state.isLocked = false;
+        await drain.waitUntilDrained({ projectId: locked });
+        await journal.seal();
+        await drain.waitUntilDrained();
+        for (let stored = 2; stored < 6; stored += 1) {
+          await journal.settle(callOf(locked));
+          await drain.waitUntilDrained();
+          expect(state.batches.flat()).toHaveLength(stored);
+        }
+        state.isLocked = true;
+        await journal.settle(callOf(locked));
+        await drain.waitUntilDrained();
+        expect(state.batches.flat()).toHaveLength(5);
+        expect(drain.counts().backlogBytes).toBeGreaterThan(0);
+        state.isLocked = false;
+        expect(await drain.drainAndDelete()).toBe(true);
+      },
+      {
+        minAsideMs: 60_000,
+        async store(tx, calls) {
+          await sleep(10);
+          await state.store(tx, calls);
+        },
+      },
+    );
+  });
+
+  test('is reported as lagging only since its oldest call that is not stored', async () => {
+    let hangs = false;
+    const readers = createReaders(['idle'], ({ end }) => (hangs ? new Promise(() => undefined) : Promise.resolve(end)), 60_000);
+    try {
+      readers.drainTo(10);
+      await readers.storedUpTo('idle', 10);
+      hangs = true;
+      await sleep(5);
+      const movedOnAt = performance.now();
+      await readers.takeBack();
+      readers.drainTo(20);
+      expect(readers.storedUntil()).toBeGreaterThanOrEqual(movedOnAt);
+    } finally {
+      readers.stop();
+    }
+  });
+
   test('stays set aside for a while after a short lock, unless there is no room for others', async () => {
     const readers = createReaders(['short'], async ({ end }) => end, 60_000);
     try {
