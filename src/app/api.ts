@@ -173,7 +173,7 @@ export function createApi(deps: ApiDeps): Api {
       reprice: (request) => readStored(() => activeModels.synced().then(() => reprice(request)), request.projectId ?? undefined),
       findCall: (projectId, id) => readStored(() => findCall(database, projectId, id), projectId),
       refusedCalls: {
-        list: (request) => readStored(() => listRefused(database, request)),
+        list: (request) => readStored(() => listRefused(database, request), request.projectId ?? undefined),
         find: (projectId, id) => readStored(() => findRefused(database, projectId, id), projectId),
         count: (selection) => countRefused(database, selection),
       },

@@ -49,8 +49,8 @@ export function managementAreas(
     ...createKeyRoutes({ keyring, queries: database, analytics, readCounters: deps.readCounters, readStored, catalog, onBudgetStoreDown }),
     ...createApplicationRoutes({ applications, analytics, readCounters, readStored, catalog, catalogFill }),
     ...createRoutingRoutes({
-      ...{ projects, keyring, contentRules, breakers, readBreakers, catalog, catalogFill },
-      readHealth: (now) => readStored(() => deps.readHealth(now)),
+      ...{ projects, keyring, contentRules, breakers, readBreakers, catalog, catalogFill, readStored },
+      readHealth: deps.readHealth,
       listProviders: () =>
         Object.values(snapshot().config.providers).map(({ name, baseUrl, dialect, serves, tags }) => ({
           ...{ name, dialect, serves, tags },

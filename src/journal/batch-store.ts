@@ -80,8 +80,14 @@ interface SetAsideProjects {
   add(projectId: string): void;
 }
 
-/** `single` batches contain the calls of one project that's set aside, and `shared` batches those of all others. */
-type Lane = 'shared' | 'single';
+/**
+ * A batch of a reader (`set-aside.ts`) only contains the calls of one project. It's `locked` if the project was locked
+ * when the reader last tried to store some of its calls, and `free` otherwise.
+ */
+export type ReaderLane = 'locked' | 'free';
+
+/** Batches that the drain itself stores are `shared` by all projects that aren't set aside. */
+type Lane = 'shared' | ReaderLane;
 
 interface BatchEntry {
   readonly call: SettledCall;
@@ -103,11 +109,11 @@ export interface BatchCounts {
 /** A batch is limited in bytes as well as in rows, because its texts are parsed and hashed on the event loop. */
 export const maxBatchBytes = 4 * 1_024 * 1_024;
 /**
- * While a shared batch waits for a lock, all projects wait. The lock may just belong to a batch of another process, so
- * we wait for several times as long as our own batches take. They sometimes wait for locks as well, so without an upper
- * bound, each wait could make the next one longer.
+ * While a shared batch waits for a lock, all projects wait. While a free one waits, reports about all projects do. The
+ * lock may just belong to a batch of another process, so we wait for several times as long as our own batches take.
+ * They sometimes wait for locks as well, so without an upper bound, each wait could make the next one longer.
  */
-const sharedLockTimeout = { batches: 4, minMs: 1_000, maxMs: 10_000 };
+const shortLockTimeout = { batches: 4, minMs: 1_000, maxMs: 10_000 };
 /**
  * If only one project has to wait, we can wait longer, and so can recovery. But a process that is stopping waits for
  * it, so this has to be far below the statement timeout of 30 seconds.
@@ -135,9 +141,9 @@ export function createBatchStore(options: BatchStoreOptions) {
   const isSetAside = ({ metadata }: SettledCall, lane: Lane): boolean => lane === 'shared' && setAside?.has(metadata.projectId) === true;
 
   const lockTimeoutMs = (lane: Lane): number | null => {
-    if (lane === 'single' || !setAside) return longLockTimeoutMs;
-    if (setAside.isFull()) return null;
-    const { batches, minMs, maxMs } = sharedLockTimeout;
+    if (lane === 'locked' || !setAside) return longLockTimeoutMs;
+    if (lane === 'shared' && setAside.isFull()) return null;
+    const { batches, minMs, maxMs } = shortLockTimeout;
     return Math.min(Math.max(Math.round(batches * slowestBatchMs), minMs), maxMs);
   };
 
@@ -250,7 +256,7 @@ export function createBatchStore(options: BatchStoreOptions) {
       inQuarantine.add(id);
     }
     for (const record of unreadable) {
-      if (lane === 'single' || !setAside?.isMentionedIn(record.frame.meta)) await rejectedRecords.keepUnreadable(record);
+      if (lane !== 'shared' || !setAside?.isMentionedIn(record.frame.meta)) await rejectedRecords.keepUnreadable(record);
     }
     // If anything above throws, we'll get the same calls again, so only forget them now.
     for (const { call } of finished) {
@@ -277,7 +283,7 @@ export function createBatchStore(options: BatchStoreOptions) {
       return entries.map(({ call }) => call);
     },
     /** Stores the calls of a project that's set aside. If this throws, call it again as for `storeFrames`. */
-    async storeFramesOf(projectId: string, frames: readonly Frame[]): Promise<void> {
+    async storeFramesOf(projectId: string, frames: readonly Frame[], lane: ReaderLane): Promise<void> {
       // We only need to decode records that mention the project.
       const records = frames.filter(({ meta }) => meta.includes(projectId)).map((frame) => ({ ...decodeRecord(frame), frame }));
       const entries = records.flatMap((record): BatchEntry[] => {
@@ -285,7 +291,7 @@ export function createBatchStore(options: BatchStoreOptions) {
         return [{ ...record, encode: () => record.frame.raw }];
       });
       const unreadable = records.filter((record) => record.kind === 'unreadable');
-      await storeEntries(entries, unreadable, 'single');
+      await storeEntries(entries, unreadable, lane);
     },
     /**
      * Stores calls whose `settled` record is in the journal. Like `storeFrames`, this can be called again after an

@@ -35,7 +35,7 @@ export interface Drain {
    * Resolves when all current records are in the database, or after `timeoutMs`. By default, that's long enough for
    * readers to see their own calls, but keeps the wait short during an outage. If you pass a project, we only wait for
    * its calls, so that a project that reads all the time doesn't break up the calls of others into small batches.
-   * Without a project, we don't wait for those that are locked or whose reader hasn't caught up after a lock. That can
+   * Without a project, we don't wait for those that are locked, or whose reader is catching up after a lock. That can
    * take minutes, and the caller probably wants to read the calls of other projects.
    */
   waitUntilDrained(options?: { readonly projectId?: string; readonly timeoutMs?: number }): Promise<void>;
@@ -83,7 +83,7 @@ export function createDrain(options: DrainOptions): Drain {
     segments: journal.segments,
     drained: () => position,
     drainedUntil: () => storedUntil ?? performance.now(),
-    storeWindowOf: (part, projectId) => storeWindow(part, (frames) => batches.storeFramesOf(projectId, frames)),
+    storeWindowOf: (part, projectId, lane) => storeWindow(part, (frames) => batches.storeFramesOf(projectId, frames, lane)),
     onProgress() {
       waiters.resolveReached();
       if (!loop.isFailing) loop.wake(intervalMs);
@@ -133,7 +133,11 @@ export function createDrain(options: DrainOptions): Drain {
     const ends = journal.segments().map((segment) => ({ segment, endOffset: segment.bytes }));
     for (const { segment, endOffset } of ends) {
       if (segment.number < position.segment) continue;
-      if (segment.number > position.segment) position = { segment: segment.number, offset: 0 };
+      if (segment.number > position.segment) {
+        const start = { segment: segment.number, offset: 0 };
+        setAside.moveOn(start);
+        position = start;
+      }
       await drainSegment(segment, endOffset);
       // After `stop`, recovery takes care of the rest.
       if (isStopped) return 'idle';
@@ -141,7 +145,6 @@ export function createDrain(options: DrainOptions): Drain {
     }
     storedUntil = bytesAfter(position) > 0 ? startedAt : null;
     for (const [projectId, end] of lastCalls) if (!isBefore(setAside.positionOf(projectId), end)) lastCalls.delete(projectId);
-    setAside.wake(); // The drain may have moved on to a segment that is still empty.
     await deleteDrainedSegments();
     return bytesAfter(position) > 0 ? Math.max(0, startedAt + intervalMs - performance.now()) : 'idle';
   };
@@ -253,7 +256,7 @@ export function createDrain(options: DrainOptions): Drain {
       if (!loop.isFailing) loop.wake();
     },
     async waitUntilDrained({ projectId, timeoutMs = isFailing(projectId) ? failureWaitMs : defaultWaitMs } = {}) {
-      const newest = journal.segments().at(-1);
+      const newest = journal.segments().findLast(({ bytes }) => bytes > 0);
       const end = newest && { segment: newest.number, offset: newest.bytes };
       const target = projectId === undefined ? end : lastCalls.get(projectId);
       if (!target || waiters.isReached({ projectId, target }) || isStopped) return;

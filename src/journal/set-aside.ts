@@ -13,6 +13,7 @@ import { type BackgroundLoop, createBackgroundLoop, type NextRun } from '../core
 import { withTimeout } from '../core/time-limit.ts';
 import { isLockTimeout } from '../db/locks.ts';
 import { createQuerySlots } from '../db/query-slots.ts';
+import type { ReaderLane } from './batch-store.ts';
 import { isBefore, type Position } from './position.ts';
 import type { Segment } from './segment-writer.ts';
 
@@ -29,8 +30,8 @@ export interface SetAsideOptions {
   /** Everything that was written before this time (`performance.now()`) is before the position of the drain. */
   readonly drainedUntil: () => number;
   /** Stores the project's calls in the first window of `part`. Resolves to the offset at which to continue. */
-  readonly storeWindowOf: (part: SegmentPart, projectId: string) => Promise<number>;
-  /** Called when a reader has moved on, or couldn't store a window. */
+  readonly storeWindowOf: (part: SegmentPart, projectId: string, lane: ReaderLane) => Promise<number>;
+  /** Called when a reader has stored a window, or when reports about all projects don't have to wait for it any more. */
   readonly onProgress: () => void;
   /** Called for the first of several failures of the same project. We retry in any case. */
   readonly onFirstFailure: (error: unknown, projectId: string) => void;
@@ -52,7 +53,7 @@ interface Reader {
   storedUntil: number;
   /** True if the last window couldn't be stored because the project was locked, or if there hasn't been one yet. */
   isLocked: boolean;
-  /** True if the reader has caught up with the drain at least once since it last failed to store a window. */
+  /** True from when the reader has caught up with the drain until it can't store a window or can't keep up. */
   hasCaughtUp: boolean;
   readonly loop: BackgroundLoop;
 }
@@ -83,9 +84,9 @@ export function createSetAside(options: SetAsideOptions) {
   /** The drain doesn't wait for readers before this time (`performance.now()`). */
   let handOverAt = 0;
 
-  const storeUnlessLocked = async (projectId: string, reader: Reader, part: SegmentPart): Promise<void> => {
+  const storeUnlessLocked = async (projectId: string, reader: Reader, part: SegmentPart, lane: ReaderLane): Promise<void> => {
     try {
-      reader.position = { segment: part.segment.number, offset: await storeWindowOf(part, projectId) };
+      reader.position = { segment: part.segment.number, offset: await storeWindowOf(part, projectId, lane) };
       reader.isLocked = false;
     } catch (error) {
       reader.hasCaughtUp = false;
@@ -103,22 +104,21 @@ export function createSetAside(options: SetAsideOptions) {
     for (const segment of [...segments()]) {
       const { number } = segment;
       if (number < reader.position.segment || number > target.segment) continue;
-      if (number > reader.position.segment) {
-        reader.position = { segment: number, offset: 0 };
-        onProgress();
-      }
+      if (number > reader.position.segment) reader.position = { segment: number, offset: 0 };
       const end = number === target.segment ? target.offset : segment.bytes;
       while (reader.position.offset < end) {
         const part = { segment, start: reader.position.offset, end };
-        await turns[reader.isLocked ? 'locked' : 'free'].run(() => storeUnlessLocked(projectId, reader, part), signal);
+        const lane = reader.isLocked ? 'locked' : 'free';
+        await turns[lane].run(() => storeUnlessLocked(projectId, reader, part, lane), signal);
         signal.throwIfAborted();
         if (reader.isLocked) return 'again';
       }
     }
     reader.storedUntil = targetUntil;
-    reader.hasCaughtUp = true;
     // The drain doesn't wake a reader that's failing, so this may be the first run that succeeds after it has moved on.
-    return isBehind(reader) ? 'again' : 'idle';
+    if (isBehind(reader)) return 'again';
+    reader.hasCaughtUp = true;
+    return 'idle';
   };
 
   const oldestOf = (selected: readonly Reader[]): Position =>
@@ -144,7 +144,10 @@ export function createSetAside(options: SetAsideOptions) {
     const startedAt = performance.now();
     await withTimeout(catchUpAll(selected), handOverMs, () => undefined);
     const endedAt = performance.now();
-    if (selected.some(isBehind)) {
+    const late = selected.filter(isBehind);
+    if (late.length > 0) {
+      for (const reader of late) reader.hasCaughtUp = false;
+      onProgress();
       handOverAt = endedAt + handOver.pauseFactor * (endedAt - startedAt);
       handOverMs = Math.min(2 * handOverMs, handOver.maxMs);
     } else handOverMs = handOver.minMs;
@@ -178,6 +181,10 @@ export function createSetAside(options: SetAsideOptions) {
         ...{ isLocked: true, hasCaughtUp: false, loop },
       };
       readers.set(projectId, reader);
+    },
+    /** Lets the readers that have caught up follow the drain to its next segment. Call this before it gets there. */
+    moveOn(next: Position): void {
+      for (const reader of readers.values()) if (!isBehind(reader)) reader.position = next;
     },
     /** Tells the readers that the drain has moved on. */
     wake(): void {

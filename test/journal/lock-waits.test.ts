@@ -1,4 +1,5 @@
 /** Tests how long the drain waits for locked projects, and when it stores their calls together with others again. */
+import { isDeepStrictEqual } from 'node:util';
 import { expect, jest, test } from '@jest/globals';
 import type { SettledCall } from '../../src/core/call.ts';
 import { newId } from '../../src/core/ids.ts';
@@ -46,6 +47,32 @@ test('waits for a lock for four times as long as recent batches took', async () 
         now += durations.shift() ?? 0;
       },
     },
+  );
+});
+
+test('waits for a locked project longer than for one that was free before', async () => {
+  const state = createLockedStore();
+  const settings: (string | undefined)[] = [];
+  const tries = (...timeoutsMs: number[]) => {
+    const expected = timeoutsMs.map((ms) => `set local lock_timeout = ${ms}`);
+    return until(() => isDeepStrictEqual(settings.slice(0, expected.length), expected), `the calls are stored with ${expected}`);
+  };
+  await withDrain(
+    async ({ journal, drain }) => {
+      await journal.settle(callOf(locked));
+      drain.wake();
+      await tries(1_000, 5_000, 5_000);
+      state.isLocked = false;
+      await drain.waitUntilDrained({ projectId: locked });
+      state.isLocked = true;
+      settings.length = 0;
+      await journal.settle(callOf(locked));
+      drain.wake();
+      await tries(1_000, 5_000, 5_000);
+      state.isLocked = false;
+      expect(await drain.drainAndDelete()).toBe(true);
+    },
+    { minAsideMs: 60_000, database: withSettings((_tx, value) => void settings.push(value)), store: state.store },
   );
 });
 
@@ -219,10 +246,10 @@ test('quarantines the damaged records of a locked project once', () =>
     ];
     const { frames } = decodeFrames(Buffer.concat(records.flatMap((record) => encodeFrame(JSON.stringify(record), Buffer.alloc(0)))));
     await batches.storeFrames(frames);
-    await expect(batches.storeFramesOf(locked, frames)).rejects.toMatchObject({ code: '55P03' });
+    await expect(batches.storeFramesOf(locked, frames, 'locked')).rejects.toMatchObject({ code: '55P03' });
     expect(logger.lines).toEqual([]);
     state.isLocked = false;
-    await batches.storeFramesOf(locked, frames);
+    await batches.storeFramesOf(locked, frames, 'locked');
     expect(logger.lines.map(({ message }) => message)).toEqual([
       'call stored without its text because the journal is damaged',
       'journal record not readable by this version',

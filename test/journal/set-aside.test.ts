@@ -1,7 +1,7 @@
 /** Tests that a locked project doesn't delay the calls of other projects, and that its own calls are stored later. */
 import { readdir, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createStoreBatch } from '../../src/app/store-batch.ts';
 import type { SettledCall } from '../../src/core/call.ts';
@@ -9,7 +9,6 @@ import { newId } from '../../src/core/ids.ts';
 import type { Database, Queries } from '../../src/db/database.ts';
 import { lockConversations, lockProject } from '../../src/db/locks.ts';
 import { createRecovery } from '../../src/journal/recover.ts';
-import { createSetAside, type SetAsideOptions } from '../../src/journal/set-aside.ts';
 import { createKnownPrompts } from '../../src/memory/conversations/known-prompts.ts';
 import { createCredentialMasker } from '../../src/memory/text/credential-masker.ts';
 import { createProject } from '../memory/calls.ts';
@@ -265,72 +264,6 @@ describe('a project that was set aside', () => {
     );
   });
 
-  /** Sets projects aside, and lets `storeWindowOf` store their calls. The drain is at `offset`. */
-  function createReaders(projectIds: readonly string[], storeWindowOf: SetAsideOptions['storeWindowOf'], minAsideMs = 0) {
-    let drained = { segment: 1, offset: 0 };
-    const setAside = createSetAside({
-      segments: () => [{ number: 1, file: '', bytes: 1_000_000, sealed: false, createdAt: 0 }],
-      drained: () => drained,
-      drainedUntil: () => performance.now(),
-      storeWindowOf,
-      onProgress: () => undefined,
-      onFirstFailure: () => undefined,
-      onRecovered: () => undefined,
-      minAsideMs,
-    });
-    for (const projectId of projectIds) setAside.add(projectId);
-    return {
-      ...setAside,
-      drainTo(offset: number): void {
-        drained = { segment: 1, offset };
-        setAside.wake();
-      },
-      storedUpTo: (projectId: string, offset: number) =>
-        until(() => setAside.positionOf(projectId).offset === offset, `the calls of ${projectId} are stored up to ${offset}`),
-    };
-  }
-
-  test('does not wait for the turns of projects that are still locked, or for a slow one', async () => {
-    const stillLocked = ['a', 'b', 'c', 'd'];
-    let hangs = false;
-    const attempts: string[] = [];
-    const readers = createReaders([...stillLocked, 'slow', 'free'], async ({ end }, projectId) => {
-      attempts.push(projectId);
-      if (hangs && projectId !== 'free') await new Promise(() => undefined);
-      if (!stillLocked.includes(projectId)) return end;
-      await setImmediate();
-      throw lockTimeout();
-    });
-    try {
-      readers.drainTo(10);
-      await Promise.all(['slow', 'free'].map((projectId) => readers.storedUpTo(projectId, 10)));
-      hangs = true;
-      attempts.length = 0;
-      await until(() => attempts.length === 3, 'all turns of locked projects are taken');
-      readers.drainTo(20);
-      await readers.storedUpTo('free', 20);
-    } finally {
-      readers.stop();
-    }
-  });
-
-  test.each([
-    ['a bit', 150],
-    ['much', 300],
-  ])('is taken back by a busy drain even if its reader takes %s longer than the drain', async (_how, readerMs) => {
-    const readers = createReaders(['slow'], ({ end }) => sleep(readerMs, end));
-    try {
-      for (let offset = 10; readers.has('slow'); offset += 10) {
-        expect(offset).toBeLessThan(10_000);
-        readers.drainTo(offset);
-        await sleep(20);
-        await readers.takeBack();
-      }
-    } finally {
-      readers.stop();
-    }
-  });
-
   test('is included in reports about all projects as soon as its reader has caught up', async () => {
     const state = createLockedStore();
     await withDrain(
@@ -363,39 +296,6 @@ describe('a project that was set aside', () => {
         },
       },
     );
-  });
-
-  test('is reported as lagging only since its oldest call that is not stored', async () => {
-    let hangs = false;
-    const readers = createReaders(['idle'], ({ end }) => (hangs ? new Promise(() => undefined) : Promise.resolve(end)), 60_000);
-    try {
-      readers.drainTo(10);
-      await readers.storedUpTo('idle', 10);
-      hangs = true;
-      await sleep(5);
-      const movedOnAt = performance.now();
-      await readers.takeBack();
-      readers.drainTo(20);
-      expect(readers.storedUntil()).toBeGreaterThanOrEqual(movedOnAt);
-    } finally {
-      readers.stop();
-    }
-  });
-
-  test('stays set aside for a while after a short lock, unless there is no room for others', async () => {
-    const readers = createReaders(['short'], async ({ end }) => end, 60_000);
-    try {
-      readers.drainTo(10);
-      await readers.storedUpTo('short', 10);
-      await readers.takeBack();
-      expect(readers.has('short')).toBe(true);
-      const others = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
-      for (const projectId of others) readers.add(projectId);
-      await readers.takeBack();
-      expect(['short', ...others].filter(readers.has)).toEqual(others);
-    } finally {
-      readers.stop();
-    }
   });
 
   test('leaves later calls to recovery if the drain is stopped while it waits for the reader', async () => {

@@ -11,12 +11,13 @@ import { exportTiers, type RoutingPageDeps, showRouting } from './routing-page.t
 
 export interface RoutingRoutesDeps extends RoutingPageDeps, Omit<DryRunPageDeps, 'tierNames'> {
   readonly projects: Pick<Projects, 'put'>;
+  readonly readStored: <Result>(query: () => Promise<Result>, projectId: string) => Promise<Result>;
 }
 
 export function createRoutingRoutes(deps: RoutingRoutesDeps): readonly ConsoleRoute[] {
   const tierNames = (): string[] => [...deps.catalog().tiers.keys()];
   return [
-    get('/routing', 'member', (context) => showRouting(deps, context)),
+    get('/routing', 'member', (context) => deps.readStored(() => showRouting(deps, context), context.project.id)),
     get('/routing.csv', 'member', (context) => exportTiers(deps, context)),
     get('/routing/dry-run', 'member', (context) => showDryRun({ ...deps, tierNames }, context)),
     get('/routing/edit', 'owner', async (context) => routingForm(deps, context)),
