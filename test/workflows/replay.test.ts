@@ -1,6 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
-import { beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Worker } from '@temporalio/worker';
+import { globalHandlers } from '@temporalio/worker/lib/workflow/vm-shared.js';
 import { installRuntime } from '../../src/temporal/worker/temporal-worker.ts';
 import { replaySignal, wakeSignal, workflowNames } from '../../workflows/contract.ts';
 import { parseHistory, readCommittedHistory } from '../support/histories.ts';
@@ -41,6 +42,10 @@ describe('recorded histories of older versions', () => {
       errors.set(workflowId, error);
     expect([...errors.keys()]).toEqual(histories.map(({ workflowId }) => workflowId));
   });
+
+  // To replay, the SDK runs workflows on the main thread, where it hooks into all promises and leaves the hooks installed.
+  // They would slow down all later tests in this process.
+  afterAll(() => globalHandlers.uninstall());
 
   test.each(names)('replays the history %s with the current workflows', (name) => {
     expect(errors.get(name)).toBeUndefined();
