@@ -6,13 +6,13 @@ import { toWakeUpJson } from '../../../src/http/shapes/memory-json.ts';
 import { createItems, type Writer } from '../../../src/memory/items/items.ts';
 import { createWakeUp, type WakeUp } from '../../../src/memory/recall/wake-up.ts';
 import type { Item } from '../../../src/memory/records/item-record.ts';
-import { describeAnyDatabase } from '../../db/databases.ts';
+import { describeDatabases } from '../../db/databases.ts';
 import { chatBody, createProject, record, settledCall } from '../calls.ts';
 
 const key: Writer = { origin: 'agent', author: 'key:a' };
 const person: Writer = { origin: 'person', author: 'ann@example.org' };
 
-describeAnyDatabase('the wake-up block for a new session', (database) => {
+describeDatabases('the wake-up block for a new session', (database) => {
   const items = () => createItems({ database: database(), clock: systemClock });
   const write = (projectId: string, text: string, by = key, more: { subject?: string; pinned?: boolean } = {}): Promise<Item> =>
     items().write(projectId, { text, kind: 'fact', importance: 3, subject: null, pinned: false, ...more }, by);
