@@ -1,10 +1,10 @@
 /** Tests reservations of calls that become longer after admission, because recalled memories are added. */
 import { afterEach, expect, test } from '@jest/globals';
-import { describeDatabases } from '../db/databases.ts';
+import { describeAnyDatabase } from '../db/databases.ts';
 import { clockAt, noon } from '../journal/calls.ts';
 import { countersIn, createTestProcess, limitsOf, type TestProcess } from './quota-harness.ts';
 
-describeDatabases('extending the reservation of a running call', (database) => {
+describeAnyDatabase('extending the reservation of a running call', (database) => {
   let process: TestProcess | null = null;
   afterEach(async () => process?.admission.stop());
 

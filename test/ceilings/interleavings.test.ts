@@ -5,10 +5,9 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { Database } from '../../src/db/database.ts';
-import { describeDatabases } from '../db/databases.ts';
+import { describeAnyDatabase, describeDatabases } from '../db/databases.ts';
 import { clockAt, noon } from '../journal/calls.ts';
 import { eachCallIsCountedOnce, grantedIsWithinLimit, outstandingIsGrantedMinusReturned } from '../simulation/invariants.ts';
-import { isExhaustive } from '../support/exhaustive.ts';
 import {
   type CounterRow,
   countersIn,
@@ -29,7 +28,7 @@ const step = fc.record({
   share: fc.integer({ min: 0, max: 130 }),
 });
 
-describeDatabases('admission under random interleavings', (database) => {
+describeAnyDatabase('admission under random interleavings', (database) => {
   test('never exceeds a ceiling by more than running calls use beyond their estimates', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 120 }), async (steps) => {
@@ -121,8 +120,7 @@ describeDatabases('admission under random interleavings', (database) => {
         const rows = await countersIn(database(), limits.projectId);
         expect(rows.map(({ leased, leases }) => [leased, leases])).toEqual(rows.map(() => [0, 0]));
       }),
-      // The embedded database takes several times the CPU time for the same statements.
-      { numRuns: database().kind === 'embedded' && !isExhaustive ? 4 : 12, seed: 5 },
+      { numRuns: 12, seed: 5 },
     );
   });
 });
@@ -137,7 +135,7 @@ function expectSound(rows: readonly CounterRow[], excess: { readonly calls: numb
   }
 }
 
-describeDatabases('quota that another process has already used', (database) => {
+describeAnyDatabase('quota that another process has already used', (database) => {
   test('stores settled usage as soon as another process requests the remaining quota', async () => {
     const clock = clockAt(noon);
     const limits = limitsOf({ cost: 1_000 });

@@ -10,11 +10,11 @@ import { countersFor, type Limits } from '../../src/ceilings/counters.ts';
 import { createLeaseStore, type LeaseStore } from '../../src/ceilings/lease-store.ts';
 import type { Reservation } from '../../src/ceilings/reservation.ts';
 import type { Database } from '../../src/db/database.ts';
-import { describeDatabases } from '../db/databases.ts';
+import { describeAnyDatabase } from '../db/databases.ts';
 import { clockAt, keepingLogger, noon, until } from '../journal/calls.ts';
 import { limitsOf } from './quota-harness.ts';
 
-describeDatabases('quota leased ahead of time', (database) => {
+describeAnyDatabase('quota leased ahead of time', (database) => {
   const running: Admission[] = [];
   let returned = Promise.withResolvers<void>();
   beforeEach(() => {

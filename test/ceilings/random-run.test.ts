@@ -3,7 +3,7 @@
  * than one call.
  */
 import { expect, test } from '@jest/globals';
-import { describeDatabases } from '../db/databases.ts';
+import { describeAnyDatabase } from '../db/databases.ts';
 import { clockAt, noon } from '../journal/calls.ts';
 import {
   eachCallIsCountedOnce,
@@ -25,7 +25,7 @@ function randomFrom(seed: number): (below: number) => number {
 const calls = 5_000;
 const ceilings = { cost: 900_000, tpm: 800_000 };
 
-describeDatabases('5,000 calls of random size', (database) => {
+describeAnyDatabase('5,000 calls of random size', (database) => {
   test('exceeds cost and tpm ceilings by at most the size of one call', async () => {
     const random = randomFrom(7);
     const clock = clockAt(noon);

@@ -4,11 +4,11 @@
  */
 import { afterEach, expect, test } from '@jest/globals';
 import type { Database } from '../../src/db/database.ts';
-import { describeDatabases } from '../db/databases.ts';
+import { describeAnyDatabase } from '../db/databases.ts';
 import { clockAt, noon } from '../journal/calls.ts';
 import { countersIn, createTestProcess, limitsOf, type RunningCall, type TestProcess } from './quota-harness.ts';
 
-describeDatabases('revoked leases', (database) => {
+describeAnyDatabase('revoked leases', (database) => {
   let processes: TestProcess[] = [];
   afterEach(async () => {
     for (const { admission } of processes) await admission.stop();

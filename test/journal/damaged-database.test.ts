@@ -13,7 +13,7 @@ import { migrate } from '../../src/db/migrate.ts';
 import { createDrain } from '../../src/journal/drain.ts';
 import { createJournal } from '../../src/journal/journal.ts';
 import { storeCalls } from '../../src/usage/store-calls.ts';
-import { describeDatabases } from '../db/databases.ts';
+import { describeAnyDatabase } from '../db/databases.ts';
 import { copyEmbeddedTemplate } from '../support/embedded-template.ts';
 import { clockAt, keepingLogger, noon, settledCall, until, withFolder, withText } from './calls.ts';
 
@@ -54,7 +54,7 @@ async function expectAllStoredAfterRepair(database: Database, expectedCode: stri
   });
 }
 
-describeDatabases('a database error that affects every record', (database) => {
+describeAnyDatabase('a database error that affects every record', (database) => {
   test.each(['XX000', 'XX001', 'XX002', '0A000', 'P0001', '58030'])(
     'keeps calls in the journal after %s until the database is repaired',
     async (code) => {

@@ -6,7 +6,7 @@ import type { SettledCall } from '../../src/core/call.ts';
 import { createJournal } from '../../src/journal/journal.ts';
 import { createParkedCalls } from '../../src/journal/parked-calls.ts';
 import { createTestProcess, limitsOf } from '../ceilings/quota-harness.ts';
-import { describeDatabases } from '../db/databases.ts';
+import { describeAnyDatabase } from '../db/databases.ts';
 import { createBrokenDisk } from './broken-disk.ts';
 import { clockAt, keepingLogger, noon, settledCall, withFolder } from './calls.ts';
 
@@ -29,7 +29,7 @@ test("doesn't drop a parked call that is being written when memory runs out", as
   expect(await writing).toBe(true);
 });
 
-describeDatabases('a lost call', (database) => {
+describeAnyDatabase('a lost call', (database) => {
   test('a lost call gives back its reserved quota', () =>
     withFolder(async (dataDir) => {
       const [clock, disk] = [clockAt(noon), createBrokenDisk()];

@@ -8,7 +8,7 @@ import { createJournal, type Journal } from '../../src/journal/journal.ts';
 import { createRecovery, type RecoveryOptions } from '../../src/journal/recover.ts';
 import { segmentName } from '../../src/journal/segment-name.ts';
 import { storeCalls } from '../../src/usage/store-calls.ts';
-import { describeDatabases } from '../db/databases.ts';
+import { describeAnyDatabase } from '../db/databases.ts';
 import {
   attemptStart,
   clockAt,
@@ -223,7 +223,7 @@ describe('recovery', () => {
     }));
 });
 
-describeDatabases('recovery with real tables', (database) => {
+describeAnyDatabase('recovery with real tables', (database) => {
   test('recovery stores the calls of a duplicate segment only once', () =>
     withFolder(async (dataDir) => {
       const calls = Array.from({ length: 5 }, () => settledCall());

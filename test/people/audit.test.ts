@@ -1,9 +1,9 @@
 import { beforeEach, expect, test } from '@jest/globals';
 import { type Audit, createAudit } from '../../src/people/audit.ts';
-import { describeDatabases } from '../db/databases.ts';
+import { describeAnyDatabase } from '../db/databases.ts';
 import { insertPerson, insertProject } from './rows.ts';
 
-describeDatabases('the audit log', (database) => {
+describeAnyDatabase('the audit log', (database) => {
   let now = 0;
   let audit: Audit;
   let project = '';

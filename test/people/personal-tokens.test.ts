@@ -1,9 +1,9 @@
 import { beforeEach, expect, test } from '@jest/globals';
 import { createPersonalTokens, type PersonalTokens } from '../../src/people/personal-tokens.ts';
-import { describeDatabases } from '../db/databases.ts';
+import { describeAnyDatabase } from '../db/databases.ts';
 import { disable, insertPerson } from './rows.ts';
 
-describeDatabases('personal tokens', (database) => {
+describeAnyDatabase('personal tokens', (database) => {
   const start = Date.parse('2026-11-20T10:00:00Z');
   const dayMs = 86_400_000;
   const input = { name: 'laptop', scopes: ['usage:read', 'settings:read'], days: 90 };

@@ -2,9 +2,9 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { generateSecret } from '../../src/keys/secret.ts';
 import { toApplicationJson } from '../../src/projects/applications.ts';
 import { createProjects, type Project, type Projects } from '../../src/projects/projects.ts';
-import { describeDatabases } from '../db/databases.ts';
+import { describeAnyDatabase } from '../db/databases.ts';
 
-describeDatabases('applications of a project', (database) => {
+describeAnyDatabase('applications of a project', (database) => {
   let now = 0;
   let project: Project;
   let projects: Projects;

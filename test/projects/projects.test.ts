@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { generateSecret } from '../../src/keys/secret.ts';
 import { createProjects, type Projects, toProjectJson } from '../../src/projects/projects.ts';
-import { describeDatabases } from '../db/databases.ts';
+import { describeAnyDatabase } from '../db/databases.ts';
 
-describeDatabases('projects', (database) => {
+describeAnyDatabase('projects', (database) => {
   let now = 0;
   let slug = '';
   let projects: Projects;

@@ -12,7 +12,7 @@ import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, defaultYaml, eventually, jsonOf, shareGateway, withGateway } from '../support/gateway.ts';
 import { readUntilCut } from '../support/read-until-cut.ts';
 import { createTestLog, readServerRecord } from '../support/temporal.ts';
-import { onBothDatabases } from './both-databases.ts';
+import { onAnyDatabase } from './both-databases.ts';
 
 const idleMs = 3_000;
 const yaml = (vendorUrl: string, deadUrl: string): string =>
@@ -282,7 +282,7 @@ it('closes conversations that were stored while Temporal was off', async () => {
   }
 });
 
-onBothDatabases('a conversation', (database) => {
+onAnyDatabase('a conversation', (database) => {
   const shared = shareGateway({ database });
 
   it("doesn't store calls with x-gateway-memory: off", async () => {

@@ -75,7 +75,7 @@ async function plantKnowledge(gateway: TestGateway, subject: string | null, text
   );
 }
 
-onBothDatabases('erasing a subject', (database) => {
+onBothDatabases('erasing a subject', (database, testOnAny) => {
   const shared = shareGateway({ database, cache: true });
 
   test('deletes all stored data of the subject and reports the counts', async () => {
@@ -180,7 +180,7 @@ onBothDatabases('erasing a subject', (database) => {
     expect((await erase(gateway, 'u')).deleted).toMatchObject({ memories: 1, calls: 1, call_parts: 2, episodes: 1 });
   });
 
-  test('erases a long dialogue in batches', async () => {
+  testOnAny('erases a long dialogue in batches', async () => {
     const gateway = await shared().withProject('erase-long');
     const history = Array.from({ length: 700 }, (_value, at) => ({ role: at % 2 ? 'assistant' : 'user', content: `message ${at}` }));
     for (const length of [301, 699]) await chat(gateway, history.slice(0, length), { 'x-gateway-memory-subject': 'long' });

@@ -8,7 +8,7 @@ import type { Database, Queries } from '../../src/db/database.ts';
 import { isExhaustive } from '../support/exhaustive.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, eventually, shareGateway, withGateway } from '../support/gateway.ts';
-import { onBothDatabases } from './both-databases.ts';
+import { onAnyDatabase } from './both-databases.ts';
 
 const calls = isExhaustive ? 1_000 : 200;
 const concurrency = 20;
@@ -121,7 +121,7 @@ const isUpkeep = ({ stack }: Statement): boolean =>
     stack,
   );
 
-onBothDatabases('a steady stream of calls', (database) => {
+onAnyDatabase('a steady stream of calls', (database) => {
   it("doesn't query the database while it serves a call", async () => {
     const watched = watchDatabase();
     await withGateway({ database, clock, wrapDatabase: watched.wrap }, async (gateway) => {

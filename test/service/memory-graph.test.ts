@@ -5,7 +5,7 @@ import { systemClock } from '../../src/core/time.ts';
 import { storeConsolidation } from '../../src/memory/learning/store-consolidation.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { shareGateway } from '../support/gateway.ts';
-import { onBothDatabases } from './both-databases.ts';
+import { onAnyDatabase } from './both-databases.ts';
 import { projectLender } from './inference-routes.ts';
 import { expectJson, saveItem, send } from './memory-routes.ts';
 
@@ -54,7 +54,7 @@ async function learn(gateway: TestGateway, { subject = null, facts = [], replace
 const find = async (gateway: TestGateway, body?: unknown): Promise<readonly Fact[]> =>
   (await expectJson<{ facts: readonly Fact[] }>(send(gateway, 'POST', '/graph', body), 200)).facts;
 
-onBothDatabases('the memory graph', (database) => {
+onAnyDatabase('the memory graph', (database) => {
   const lent = shareGateway({ database });
   const lendProject = projectLender(lent, 'graph');
   const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/);

@@ -11,7 +11,7 @@ import { findTablesHolding, listTables } from '../memory/find-text.ts';
 import { isExhaustive } from '../support/exhaustive.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { eventually, shareGateway } from '../support/gateway.ts';
-import { onBothDatabases } from './both-databases.ts';
+import { onAnyDatabase } from './both-databases.ts';
 import { createSecrets, hostileText } from './hostile-texts.ts';
 import { saveItem, send } from './memory-routes.ts';
 
@@ -185,7 +185,7 @@ test('tests memory with 3,000 hostile inputs in the exhaustive run', () => {
   expect(attacks.reduce((sum, { runs }) => sum + runs, 0)).toBe(3_000);
 });
 
-onBothDatabases('hostile inputs', (database) => {
+onAnyDatabase('hostile inputs', (database) => {
   const lent = shareGateway({ database });
   const planted = createSecrets();
   /** Every kind of request gets a tenth of its inputs. In the exhaustive run, PostgreSQL gets all of them. */

@@ -4,7 +4,7 @@ import { lockProject } from '../../src/db/locks.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, defaultYaml, eventually, jsonOf, shareGateway } from '../support/gateway.ts';
 import { describePostgres } from '../support/postgres.ts';
-import { onBothDatabases } from './both-databases.ts';
+import { onAnyDatabase } from './both-databases.ts';
 import { projectLender } from './inference-routes.ts';
 import { getTexts, saveItem, search } from './memory-routes.ts';
 
@@ -107,7 +107,7 @@ describe('memory search with Temporal', () => {
   });
 });
 
-onBothDatabases('memory search without Temporal', (database) => {
+onAnyDatabase('memory search without Temporal', (database) => {
   const lent = shareGateway({ database, yaml });
   const lendProject = projectLender(lent, 'terms');
 

@@ -5,7 +5,7 @@ import { readTextsOfPrompts } from '../memory/find-text.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { eventually, jsonOf, shareGateway } from '../support/gateway.ts';
 import { startTogether } from '../support/start-together.ts';
-import { onBothDatabases } from './both-databases.ts';
+import { onAnyDatabase } from './both-databases.ts';
 import { ask, expectChatError, expectRouteError, projectLender, routeOf } from './inference-routes.ts';
 
 const defaults = {
@@ -17,7 +17,7 @@ const put = (gateway: TestGateway, body: unknown): Promise<Response> =>
   gateway.admin('PUT', `/provision/teams/${gateway.project}/memory`, body);
 const read = (gateway: TestGateway): Promise<unknown> => jsonOf(gateway.admin('GET', `/provision/teams/${gateway.project}/memory`));
 
-onBothDatabases('memory settings', (database) => {
+onAnyDatabase('memory settings', (database) => {
   const lent = shareGateway({ database });
   const lendProject = projectLender(lent, 'settings');
 

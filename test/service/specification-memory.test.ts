@@ -2,7 +2,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { asObject } from '../../src/core/json/narrow.ts';
 import { shareGateway } from '../support/gateway.ts';
-import { onBothDatabases } from './both-databases.ts';
+import { onAnyDatabase } from './both-databases.ts';
 import { declareLargeBody, expectPlainText, projectLender } from './inference-routes.ts';
 import {
   attributeToPerson,
@@ -80,7 +80,7 @@ describe('all memory routes', () => {
   });
 });
 
-onBothDatabases('memory routes', (database) => {
+onAnyDatabase('memory routes', (database) => {
   const lent = shareGateway({ database });
   const lendProject = projectLender(lent, 'memory');
 

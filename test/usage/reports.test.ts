@@ -6,7 +6,7 @@ import { listCalls } from '../../src/usage/call-rows.ts';
 import { createUsageReports } from '../../src/usage/reports.ts';
 import { maintainRollups } from '../../src/usage/rollups/upkeep.ts';
 import { storeCalls } from '../../src/usage/store-calls.ts';
-import { describeDatabases } from '../db/databases.ts';
+import { describeAnyDatabase, describeDatabases } from '../db/databases.ts';
 import { type CallChanges, clockAt, factsOf, noon, settledCall } from '../journal/calls.ts';
 
 /** Returns the ids of the calls that were not stored before. */
@@ -29,7 +29,7 @@ const correlated = (changes: Partial<CallMetadata['correlation']>): CallMetadata
 });
 const tokensOf = (input: number) => ({ input, cachedInput: 1, cacheWrite: 2, cacheWrite1h: 3, output: 4 });
 
-describeDatabases('storing calls', (database) => {
+describeAnyDatabase('storing calls', (database) => {
   test('stores each call once and returns only new ids', async () => {
     const { call } = newOwner();
     const [one, two, three] = [call(), call(), call()];
@@ -211,7 +211,7 @@ describeDatabases('the calls of a project', (database) => {
   });
 });
 
-describeDatabases('a project with many calls', (database) => {
+describeAnyDatabase('a project with many calls', (database) => {
   test('returns up to a thousand calls with their attempts', async () => {
     const { call, projectId } = newOwner();
     const calls = Array.from({ length: 1_010 }, (_value, index) => call({ metadata: { startedAt: noon + index } }));
@@ -226,7 +226,7 @@ describeDatabases('a project with many calls', (database) => {
   });
 });
 
-describeDatabases('the usage report of a project', (database) => {
+describeAnyDatabase('the usage report of a project', (database) => {
   const usageOf = (projectId: string, monthlyCapNanos: number | null = null, now = noon) =>
     createUsageReports({ database: database(), clock: clockAt(now) }).getUsage({ projectId, monthlyCapNanos });
 
@@ -330,7 +330,7 @@ describeDatabases('the usage report of a project', (database) => {
   });
 });
 
-describeDatabases('usage of a key', (database) => {
+describeAnyDatabase('usage of a key', (database) => {
   test("reports a key's usage of each ceiling in the ceiling's own window", async () => {
     const { call, keyId, projectId } = newOwner();
     const [minuteAgo, yesterday, lastMonth] = [noon - 60_001, noon - 86_400_000, Date.UTC(2026, 9, 31)];

@@ -66,8 +66,8 @@ function withLockTimeout(database: Database): Database {
   return { ...database, transaction, query: (text, values) => transaction((tx) => tx.query(text, values)) };
 }
 
-describeDatabases('the command reprice', (database) => {
-  test('reprices each call with the price that was in effect when it started', async () => {
+describeDatabases('the command reprice', (database, testOnAny) => {
+  testOnAny('reprices each call with the price that was in effect when it started', async () => {
     const run = await prepare(database(), [
       [model, noon, pricesOf(2)],
       [model, noon + hourMs / 2, pricesOf(5)],
@@ -129,7 +129,7 @@ describeDatabases('the command reprice', (database) => {
     expect(await run({ projectId })).toMatchObject({ calls_changed: 0, attempts_changed: 0 });
   });
 
-  test('keeps ceiling counters correct while calls are stored during repricing', async () => {
+  testOnAny('keeps ceiling counters correct while calls are stored during repricing', async () => {
     const run = await prepare(database(), [[model, noon, pricesOf(3)]]);
     const projectId = randomUUID();
     const clock = clockAt(noon);

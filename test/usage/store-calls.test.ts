@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import type { SettledCall } from '../../src/core/call.ts';
 import type { Database } from '../../src/db/database.ts';
 import { storeCalls } from '../../src/usage/store-calls.ts';
-import { describeDatabases } from '../db/databases.ts';
+import { describeAnyDatabase } from '../db/databases.ts';
 import { noon, settledCall } from '../journal/calls.ts';
 
 const store = (database: Database, calls: readonly SettledCall[]) => database.transaction((tx) => storeCalls(tx, calls));
@@ -51,7 +51,7 @@ const makeCalls = (): SettledCall[] => [
   settledCall({ metadata: { unmetered: true }, result: { cache: 'hit', attempts: [], durationMs: -1 } }),
 ];
 
-describeDatabases('stored calls', (database) => {
+describeAnyDatabase('stored calls', (database) => {
   test('stores the same rows whether calls are stored in a batch or one by one', async () => {
     const [together, alone] = [makeCalls(), makeCalls()];
     await store(database(), together);

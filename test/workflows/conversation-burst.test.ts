@@ -11,15 +11,13 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createConversationActivities } from '../../activities/create-activities.ts';
 import { systemClock } from '../../src/core/time.ts';
 import type { Database } from '../../src/db/database.ts';
-import { openEmbeddedDatabase } from '../../src/db/embedded.ts';
-import { migrate } from '../../src/db/migrate.ts';
 import { enqueue } from '../../src/db/outbox.ts';
 import { createCloseIdle } from '../../src/memory/conversations/close-idle.ts';
 import { createTemporal } from '../../src/temporal/client/temporal.ts';
 import { type Durable, startDurable } from '../../src/temporal/durable.ts';
 import type { Activities } from '../../workflows/contract.ts';
 import { chatBody, createProject, record, settledCall } from '../memory/calls.ts';
-import { copyEmbeddedTemplate } from '../support/embedded-template.ts';
+import { type AnyDatabase, openAnyDatabase } from '../support/any-database.ts';
 import { createTestLog, sharedTemporal, until } from '../support/temporal.ts';
 import { temporalEnvironment } from '../support/temporal-program.ts';
 import { prepareTestBundle } from '../support/workflow-bundle.ts';
@@ -29,20 +27,20 @@ const perDrain = 50;
 
 const shared = sharedTemporal();
 const { logger } = createTestLog();
+let opened: AnyDatabase;
 let database: Database;
 let dataDir: string;
 let durable: Durable | null = null;
 beforeAll(async () => {
   dataDir = await mkdtemp(join(tmpdir(), 'gateway-burst-'));
-  copyEmbeddedTemplate(dataDir);
   const bundle = await prepareTestBundle();
   await copyFile(bundle, join(dataDir, basename(bundle)));
-  database = await openEmbeddedDatabase({ dataDir });
-  await migrate(database);
+  opened = await openAnyDatabase();
+  database = opened.database;
 });
 afterAll(async () => {
   await durable?.stop();
-  await database.close();
+  await opened.close();
   await rm(dataDir, { recursive: true, force: true });
 });
 

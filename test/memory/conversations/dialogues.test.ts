@@ -7,7 +7,7 @@ import fc from 'fast-check';
 import type { SettledCall } from '../../../src/core/call.ts';
 import { newId } from '../../../src/core/ids.ts';
 import { parseJsonOrThrow } from '../../../src/core/json/parse.ts';
-import { describeDatabases } from '../../db/databases.ts';
+import { describeAnyDatabase } from '../../db/databases.ts';
 import { isExhaustive } from '../../support/exhaustive.ts';
 import { createProject, listConversations, record, settledCall } from '../calls.ts';
 
@@ -127,7 +127,7 @@ const repeat: Record<Route, (answer: string, toolCalls: ToolCalls) => unknown[]>
   ],
 };
 
-describeDatabases('random dialogues', (database) => {
+describeAnyDatabase('random dialogues', (database) => {
   test('assigns calls to one conversation per project, source and subject', async () => {
     await fc.assert(
       fc.asyncProperty(dialogues, fc.infiniteStream(fc.nat()), async (list, numbers) => {

@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { toEpisodeJson } from '../../../src/http/shapes/memory-json.ts';
 import { createEpisodes } from '../../../src/memory/conversations/episodes.ts';
-import { describeDatabases } from '../../db/databases.ts';
+import { describeAnyDatabase } from '../../db/databases.ts';
 import { chatBody, createProject, listConversations, record, settledCall } from '../calls.ts';
 
 const weatherCall = { name: 'get_weather', arguments: '{"city":"Oslo"}' };
 const idleMs = 600_000;
 
-describeDatabases('episodes', (database) => {
+describeAnyDatabase('episodes', (database) => {
   const episodes = () => createEpisodes({ database: database() });
 
   async function getEpisode(projectId: string, id: string): Promise<Record<string, unknown> | null> {

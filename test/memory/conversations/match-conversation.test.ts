@@ -3,7 +3,7 @@
  * batch for each call.
  */
 import { describe, expect, test } from '@jest/globals';
-import { describeDatabases } from '../../db/databases.ts';
+import { describeAnyDatabase } from '../../db/databases.ts';
 import {
   type CallOptions,
   chatBody,
@@ -254,7 +254,7 @@ const cases: readonly Case[] = [
   },
 ];
 
-describeDatabases('joining conversations', (database) => {
+describeAnyDatabase('joining conversations', (database) => {
   describe.each(['in one batch', 'in a batch for each call'])('%s', (how) => {
     const isOne = how === 'in one batch';
     // Calls in a batch are ordered by their start, and no conversation can be closed between them.

@@ -105,7 +105,7 @@ async function findDamage(database: Database): Promise<unknown[]> {
   );
 }
 
-describeDatabases('prompts that have texts in common', (database) => {
+describeDatabases('prompts that have texts in common', (database, testOnAny) => {
   test('stores only what is new in the prompt of each turn', async () => {
     const projectId = await createProject(database());
     const calls = session(projectId, 'ann', 30, { reorders: true });
@@ -307,7 +307,7 @@ describeDatabases('prompts that have texts in common', (database) => {
     expect(await findDamage(database())).toEqual([]);
   });
 
-  test('keeps every prompt readable when calls of random sessions are stored and deleted', async () => {
+  testOnAny('keeps every prompt readable when calls of random sessions are stored and deleted', async () => {
     const projectId = await createProject(database());
     const retention = createRetention({ database: database(), clock: { now: Date.now } });
     const random = createRandom(5);

@@ -4,10 +4,10 @@ import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';
 import { createErase } from '../../../src/memory/erasure/erase.ts';
 import { isAnyErased } from '../../../src/memory/erasure/tombstones.ts';
-import { describeDatabases } from '../../db/databases.ts';
+import { describeAnyDatabase } from '../../db/databases.ts';
 import { createProject } from '../calls.ts';
 
-describeDatabases('the tombstone of an erasure', (database) => {
+describeAnyDatabase('the tombstone of an erasure', (database) => {
   test("rejects calls that started before the subject's last erasure", async () => {
     const projectId = await createProject(database());
     const erase = createErase({ database: database(), clock: systemClock });

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import type { Queries } from '../../../src/db/database.ts';
-import { describeDatabases } from '../../db/databases.ts';
+import { describeAnyDatabase } from '../../db/databases.ts';
 import { createProject, putMemorySettings } from '../calls.ts';
 import { createTestLearning, listGroups, listItems, storeReadConversation } from '../learning.ts';
 
@@ -21,7 +21,7 @@ async function deliver(queries: Queries, projectId: string): Promise<readonly { 
   return rows.toSorted((left, right) => left.id - right.id).map(({ workflowId, signal }) => ({ workflowId, signal }));
 }
 
-describeDatabases('a running learning batch', (database) => {
+describeAnyDatabase('a running learning batch', (database) => {
   const begin = async (subject = 'ann') => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });

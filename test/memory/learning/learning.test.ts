@@ -9,7 +9,7 @@ import { describeDatabases } from '../../db/databases.ts';
 import { aMinuteAgo, chatBody, createProject, markAllRead, putMemorySettings, record, settledCall } from '../calls.ts';
 import { createTestLearning, learnEveryMessage, listGroups, listItems, memory, retry, storeReadConversation } from '../learning.ts';
 
-describeDatabases('learning', (database) => {
+describeDatabases('learning', (database, testOnAny) => {
   const learning = () => createTestLearning(database());
   const check = (projectId: string) => learning().activities.checkLearning(projectId);
 
@@ -149,7 +149,7 @@ describeDatabases('learning', (database) => {
     expect(await listGroups(database(), projectId)).toMatchObject([{ state: 'done', error: null, failures: 0 }]);
   });
 
-  test("slows down to one try a day if the memory model's responses are unusable", async () => {
+  testOnAny("slows down to one try a day if the memory model's responses are unusable", async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();

@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';
 import { createItems } from '../../../src/memory/items/items.ts';
-import { describeDatabases } from '../../db/databases.ts';
+import { describeAnyDatabase } from '../../db/databases.ts';
 import { createProject, putMemorySettings } from '../calls.ts';
 import { createTestLearning, learnEveryMessage, listGroups, listItems, storeReadConversation } from '../learning.ts';
 
@@ -11,7 +11,7 @@ interface Question {
   readonly known: readonly { readonly id: string; readonly text: string }[];
 }
 
-describeDatabases('knowledge pages', (database) => {
+describeAnyDatabase('knowledge pages', (database) => {
   const learning = () => createTestLearning(database());
   const check = (projectId: string) => learning().activities.checkLearning(projectId);
   const pagesOf = (projectId: string) =>

@@ -15,7 +15,7 @@ import { describeDatabases } from '../../db/databases.ts';
 import { chatBody, createProject, listConversations, markAllRead, putMemorySettings, record, settledCall } from '../calls.ts';
 import { createTestLearning, learnEveryMessage, storeReadConversation } from '../learning.ts';
 
-describeDatabases('exporting memory to a file and importing it again', (database) => {
+describeDatabases('exporting memory to a file and importing it again', (database, testOnAny) => {
   /** All tests share a project, because it takes a second to fill it. The last two tests delete its rows. */
   let filled: Promise<string> | undefined;
   const getProject = (): Promise<string> => (filled ??= fillProject(database()));
@@ -45,7 +45,7 @@ describeDatabases('exporting memory to a file and importing it again', (database
     for await (const _ of exportFrom(one));
   });
 
-  test('gives imported rows new but stable ids in another project', async () => {
+  testOnAny('gives imported rows new but stable ids in another project', async () => {
     const [projectId, other] = [await getProject(), await createProject(database())];
     const file = await exportOf(projectId);
     const before = await rowsOf(database(), projectId);
@@ -173,7 +173,7 @@ describeDatabases('exporting memory to a file and importing it again', (database
     await expect(importInto(projectId, '', { chunks: endless() })).rejects.toMatchObject({ message: /^line 1: longer than/ });
   });
 
-  test('resumes an import that was cut off without adding anything twice', async () => {
+  testOnAny('resumes an import that was cut off without adding anything twice', async () => {
     const projectId = await getProject();
     const file = await exportOf(projectId);
     const before = await rowsOf(database(), projectId);

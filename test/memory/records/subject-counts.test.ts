@@ -5,8 +5,8 @@ import { listFactsOfSubject } from '../../../src/memory/search/graph.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import { createProject } from '../calls.ts';
 
-describeDatabases('what we know about an end user', (database) => {
-  test("counts an end user's live memories even if more than 10,000 have been closed", async () => {
+describeDatabases('what we know about an end user', (database, testOnAny) => {
+  testOnAny("counts an end user's live memories even if more than 10,000 have been closed", async () => {
     const projectId = await createProject(database());
     const store = (state: string, pinned: boolean, count: number) =>
       database().query(

@@ -4,7 +4,7 @@ import type { Database } from '../../../src/db/database.ts';
 import { refreshWordStatistics } from '../../../src/memory/indexing/word-statistics.ts';
 import { createSearch, searchRequestSchema } from '../../../src/memory/search/search.ts';
 import { lexemesSql } from '../../../src/memory/text/lexemes.ts';
-import { describeDatabases } from '../../db/databases.ts';
+import { describeAnyDatabase } from '../../db/databases.ts';
 import { createProject, record, settledCall } from '../calls.ts';
 
 const memories = 1_200;
@@ -34,7 +34,7 @@ async function fill(database: Database): Promise<string> {
   return projectId;
 }
 
-describeDatabases('frequent words', (database) => {
+describeAnyDatabase('frequent words', (database) => {
   const find = async (projectId: string, request: object) => {
     const options = { projectId, embed: async () => null, embedTimeoutMs: 30_000, queryTimeoutMs: 60_000 };
     const found = await createSearch({ database: database() })(searchRequestSchema.parse(request), options);

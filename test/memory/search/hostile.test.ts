@@ -14,7 +14,7 @@ import { createConversationWorkingSet } from '../../../src/memory/conversations/
 import { findNumbers } from '../../../src/memory/learning/numbers.ts';
 import { tokenizeForIndex } from '../../../src/memory/text/lexemes.ts';
 import { normalizeWords } from '../../../src/memory/text/normalized-text.ts';
-import { describeDatabases } from '../../db/databases.ts';
+import { describeAnyDatabase } from '../../db/databases.ts';
 import { createProject, listConversationIds, listConversations, record, settledCall } from '../calls.ts';
 
 const historyOf = (length: number): { role: string; content: string }[] =>
@@ -26,7 +26,7 @@ function countRows(value: unknown): number {
   return Array.isArray(rows) ? rows.length : 0;
 }
 
-describeDatabases('long prompts', (database) => {
+describeAnyDatabase('long prompts', (database) => {
   test('stores the newest messages of a prompt with 100,001, at most 500 rows at a time', async () => {
     const projectId = await createProject(database());
     const longest: number[] = [];

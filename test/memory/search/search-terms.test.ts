@@ -86,7 +86,8 @@ describeDatabases('searching memories and conversations', (database) => {
           .finally(() => (running -= 1));
       },
     };
-    const options = { projectId, embed: async () => null, embedTimeoutMs: 30_000, queryTimeoutMs: 60_000 };
+    const vector = { model: 'm', values: [1, 0] };
+    const options = { projectId, embed: async () => vector, embedTimeoutMs: 30_000, queryTimeoutMs: 60_000 };
     const search = createSearch({ database: counting });
     const { memories: found, episodes } = await search(searchRequestSchema.parse({ query: 'tea' }), options);
     expect([most, found.map(({ item }) => item.text), episodes.length]).toEqual([2, ['Likes tea'], 1]);

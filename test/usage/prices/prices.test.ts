@@ -3,7 +3,7 @@ import { noTokens, type Price } from '../../../src/core/pricing.ts';
 import { explainCost } from '../../../src/usage/analytics/cost-lines.ts';
 import { priceAt, recordPrices } from '../../../src/usage/prices/price-history.ts';
 import { type ModelPrices, parseStoredPrice, toStoredPrice } from '../../../src/usage/prices/stored-price.ts';
-import { describeDatabases } from '../../db/databases.ts';
+import { describeAnyDatabase } from '../../db/databases.ts';
 
 const tokens = { inputNanos: 150_000_000n, outputNanos: 2n ** 60n, cachedInputNanos: 1n, cacheWriteNanos: 0n, cacheWrite1hNanos: 5n };
 const nothing: ModelPrices = { price: null, perImageNanos: null, perMillionCharactersNanos: null, perSecondNanos: null };
@@ -83,7 +83,7 @@ describe('a stored price', () => {
   });
 });
 
-describeDatabases('price history', (database) => {
+describeAnyDatabase('price history', (database) => {
   beforeEach(() => database().query('delete from model_prices'));
 
   const cheap = toStoredPrice(of(tokens));
