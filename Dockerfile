@@ -35,7 +35,7 @@ USER node
 ENV NODE_COMPILE_CACHE=/gateway/compiled
 RUN fill="(await import('/gateway/src/core/v8-flags.ts')).setV8Flags(); \
       for (const file of process.argv.slice(1)) await import('/gateway/' + file)" \
-    && node --min-semi-space-size=16 --input-type=module --eval "$fill" \
+    && node --min-semi-space-size=16 --external-memory-accounted-in-global-limit --input-type=module --eval "$fill" \
       src/service/service.ts src/app/app.ts src/app/api.ts src/app/console.ts src/app/durable-work.ts \
     && node --input-type=module --eval "$fill" src/cli/commands.ts
 USER root
@@ -75,6 +75,6 @@ STOPSIGNAL SIGTERM
 # it can serve calls.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
     CMD ["node", "--eval", "fetch('http://127.0.0.1:' + process.env.PORT + '/healthz').then((response) => process.exit(response.ok ? 0 : 1), () => process.exit(1))"]
-# Don't start it with npm, because npm doesn't forward all signals to Node. src/service/cluster.ts explains the flag.
-ENTRYPOINT ["node", "--min-semi-space-size=16", "src/main.ts"]
+# Don't start it with npm, because npm doesn't forward all signals to Node. src/service/cluster.ts explains the flags.
+ENTRYPOINT ["node", "--min-semi-space-size=16", "--external-memory-accounted-in-global-limit", "src/main.ts"]
 CMD ["serve"]

@@ -59,9 +59,11 @@ async function runJest() {
     '--import',
     new URL('end-with-bootstrap.js', import.meta.url).href,
     '--disable-warning=ExperimentalWarning',
-    // Jest's workers inherit this option. Most of the objects that they allocate live as long as a test, so the new
-    // space should be large enough for them.
+    // Jest's workers inherit these options. Most of the objects that they allocate live as long as a test, so the new
+    // space should be large enough for them. Embedded databases are outside of the heap, and without the second option,
+    // V8 would collect the whole heap for each of them.
     '--min-semi-space-size=16',
+    '--external-memory-accounted-in-global-limit',
     join(root, 'node_modules', 'jest', 'bin', 'jest.js'),
     '--rootDir',
     root,

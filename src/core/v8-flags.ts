@@ -12,7 +12,4 @@ export function setV8Flags(): void {
   // On a busy core, V8's threads hardly get any time, so a worker thread would run its first large body for seconds in
   // V8's interpreter. With this flag, a thread compiles its own code to unoptimized machine code, which is quick.
   setFlagsFromString('--no-concurrent-sparkplug');
-  // Request and response bodies, and the memory of PGlite, are outside of the heap. With this flag, V8 counts them
-  // towards the limit of the heap. Without it, V8 would collect the whole heap after every 64 MB of bodies.
-  setFlagsFromString('--external-memory-accounted-in-global-limit');
 }
