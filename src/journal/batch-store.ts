@@ -82,7 +82,7 @@ interface SetAsideProjects {
 
 /**
  * A batch of a reader (`set-aside.ts`) only contains the calls of one project. It's `locked` if the project was locked
- * when the reader last tried to store some of its calls, and `free` otherwise.
+ * when the reader last tried to store some of its calls, or if the reader hasn't tried yet, and `free` otherwise.
  */
 export type ReaderLane = 'locked' | 'free';
 
@@ -109,9 +109,10 @@ export interface BatchCounts {
 /** A batch is limited in bytes as well as in rows, because its texts are parsed and hashed on the event loop. */
 export const maxBatchBytes = 4 * 1_024 * 1_024;
 /**
- * While a shared batch waits for a lock, all projects wait. While a free one waits, reports about all projects do. The
- * lock may just belong to a batch of another process, so we wait for several times as long as our own batches take.
- * They sometimes wait for locks as well, so without an upper bound, each wait could make the next one longer.
+ * While a shared batch waits for a lock, all projects wait. While a free one waits, reports about all projects may have
+ * to wait. The lock may just belong to a batch of another process, so we wait for several times as long as our own
+ * batches take. They sometimes wait for locks as well, so without an upper bound, each wait could make the next one
+ * longer.
  */
 const shortLockTimeout = { batches: 4, minMs: 1_000, maxMs: 10_000 };
 /**
@@ -144,7 +145,8 @@ export function createBatchStore(options: BatchStoreOptions) {
     if (lane === 'locked' || !setAside) return longLockTimeoutMs;
     if (lane === 'shared' && setAside.isFull()) return null;
     const { batches, minMs, maxMs } = shortLockTimeout;
-    return Math.min(Math.max(Math.round(batches * slowestBatchMs), minMs), maxMs);
+    const waitMs = Math.max(Math.round(batches * slowestBatchMs), minMs);
+    return Math.min(waitMs, lane === 'free' ? longLockTimeoutMs : maxMs);
   };
 
   const commit = async (unsanitized: readonly SettledCall[], lane: Lane): Promise<void> => {

@@ -106,7 +106,8 @@ export function createSetAside(options: SetAsideOptions) {
       if (number < reader.position.segment || number > target.segment) continue;
       if (number > reader.position.segment) reader.position = { segment: number, offset: 0 };
       const end = number === target.segment ? target.offset : segment.bytes;
-      while (reader.position.offset < end) {
+      // Once the reader has caught up, the drain may move it on to the next segment.
+      while (reader.position.segment === number && reader.position.offset < end) {
         const part = { segment, start: reader.position.offset, end };
         const lane = reader.isLocked ? 'locked' : 'free';
         await turns[lane].run(() => storeUnlessLocked(projectId, reader, part, lane), signal);

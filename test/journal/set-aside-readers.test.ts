@@ -1,6 +1,6 @@
 /** Tests the readers of projects that were set aside, without a journal or a database. */
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, expect, test } from '@jest/globals';
+import { afterEach, describe, expect, test } from '@jest/globals';
 import type { Position } from '../../src/journal/position.ts';
 import { createSetAside, type SetAsideOptions } from '../../src/journal/set-aside.ts';
 import { until } from './calls.ts';
@@ -42,111 +42,113 @@ function createReaders(projectIds: readonly string[], storeWindowOf: SetAsideOpt
   };
 }
 
-test('does not wait for the turns of projects that are still locked, or for a slow one', async () => {
-  const stillLocked = ['a', 'b', 'c', 'd'];
-  let hangs = false;
-  const attempts: string[] = [];
-  const readers = createReaders([...stillLocked, 'slow', 'free'], async ({ end }, projectId) => {
-    attempts.push(projectId);
-    if (hangs && projectId !== 'free') await new Promise(() => undefined);
-    if (!stillLocked.includes(projectId)) return end;
-    await setImmediate();
-    throw lockTimeout();
+describe('a project that was set aside', () => {
+  test('does not wait for the turns of projects that are still locked, or for a slow one', async () => {
+    const stillLocked = ['a', 'b', 'c', 'd'];
+    let hangs = false;
+    const attempts: string[] = [];
+    const readers = createReaders([...stillLocked, 'slow', 'free'], async ({ end }, projectId) => {
+      attempts.push(projectId);
+      if (hangs && projectId !== 'free') await new Promise(() => undefined);
+      if (!stillLocked.includes(projectId)) return end;
+      await setImmediate();
+      throw lockTimeout();
+    });
+    readers.drainTo(10);
+    await Promise.all(['slow', 'free'].map((projectId) => readers.storedUpTo(projectId, 10)));
+    hangs = true;
+    attempts.length = 0;
+    await until(() => attempts.length === 3, 'all turns of locked projects are taken');
+    readers.drainTo(20);
+    await readers.storedUpTo('free', 20);
   });
-  readers.drainTo(10);
-  await Promise.all(['slow', 'free'].map((projectId) => readers.storedUpTo(projectId, 10)));
-  hangs = true;
-  attempts.length = 0;
-  await until(() => attempts.length === 3, 'all turns of locked projects are taken');
-  readers.drainTo(20);
-  await readers.storedUpTo('free', 20);
-});
 
-test.each([
-  ['a bit', 150],
-  ['much', 300],
-])('is taken back by a busy drain even if its reader takes %s longer than the drain', async (_how, readerMs) => {
-  const readers = createReaders(['slow'], ({ end }) => sleep(readerMs, end));
-  for (let offset = 1; readers.has('slow'); offset += 1) {
-    expect(offset).toBeLessThan(1_000);
-    readers.drainTo(offset);
-    await sleep(20);
+  test.each([
+    ['a bit', 150],
+    ['much', 300],
+  ])('is taken back by a busy drain even if its reader takes %s longer than the drain', async (_how, readerMs) => {
+    const readers = createReaders(['slow'], ({ end }) => sleep(readerMs, end));
+    for (let offset = 1; readers.has('slow'); offset += 1) {
+      expect(offset).toBeLessThan(1_000);
+      readers.drainTo(offset);
+      await sleep(20);
+      await readers.takeBack();
+    }
+  });
+
+  test.each([
+    ['in the same segment', 1],
+    ['in the next segment', 2],
+  ])('lags from its oldest call that is not stored, and not from an earlier one (%s)', async (_where, segment) => {
+    let hangs = false;
+    const readers = createReaders(['idle'], ({ end }) => (hangs ? new Promise(() => undefined) : Promise.resolve(end)), 60_000);
+    readers.drainTo(10);
+    await readers.storedUpTo('idle', 10);
+    hangs = true;
+    await sleep(5);
+    const movedOnAt = performance.now();
+    readers.drainTo(segment === 1 ? 10 : 0, segment);
     await readers.takeBack();
-  }
-});
-
-test.each([
-  ['in the same segment', 1],
-  ['in the next segment', 2],
-])('lags from its oldest call that is not stored, and not from an earlier one (%s)', async (_where, segment) => {
-  let hangs = false;
-  const readers = createReaders(['idle'], ({ end }) => (hangs ? new Promise(() => undefined) : Promise.resolve(end)), 60_000);
-  readers.drainTo(10);
-  await readers.storedUpTo('idle', 10);
-  hangs = true;
-  await sleep(5);
-  const movedOnAt = performance.now();
-  readers.drainTo(segment === 1 ? 10 : 0, segment);
-  await readers.takeBack();
-  readers.drainTo(20, segment);
-  expect(readers.storedUntil()).toBeGreaterThanOrEqual(movedOnAt);
-});
-
-test('waits for locks only briefly until it is locked again', async () => {
-  let isLocked = true;
-  const lanes: string[] = [];
-  const readers = createReaders(['a'], async ({ end }, _projectId, lane) => {
-    lanes.push(lane);
-    await setImmediate();
-    if (isLocked) throw lockTimeout();
-    return end;
+    readers.drainTo(20, segment);
+    expect(readers.storedUntil()).toBeGreaterThanOrEqual(movedOnAt);
   });
-  const attempts = (count: number) => until(() => lanes.length === count, `the reader has tried ${count} times`);
-  readers.drainTo(10);
-  await attempts(2);
-  isLocked = false;
-  await readers.storedUpTo('a', 10);
-  isLocked = true;
-  lanes.length = 0;
-  readers.drainTo(20);
-  await attempts(2);
-  expect(lanes).toEqual(['free', 'locked']);
-});
 
-test('is not followed by reports about all projects until it catches up', async () => {
-  const windows: PromiseWithResolvers<number>[] = [];
-  const readers = createReaders(['a'], () => {
-    const window = Promise.withResolvers<number>();
-    windows.push(window);
-    return window.promise;
+  test('waits for locks only briefly until it is locked again', async () => {
+    let isLocked = true;
+    const lanes: string[] = [];
+    const readers = createReaders(['a'], async ({ end }, _projectId, lane) => {
+      lanes.push(lane);
+      await setImmediate();
+      if (isLocked) throw lockTimeout();
+      return end;
+    });
+    const attempts = (count: number) => until(() => lanes.length === count, `the reader has tried ${count} times`);
+    readers.drainTo(10);
+    await attempts(2);
+    isLocked = false;
+    await readers.storedUpTo('a', 10);
+    isLocked = true;
+    lanes.length = 0;
+    readers.drainTo(20);
+    await attempts(2);
+    expect(lanes).toEqual(['free', 'locked']);
   });
-  const finishWindow = async (count: number, offset: number): Promise<void> => {
-    await until(() => windows.length === count, `window ${count} is being stored`);
-    windows.at(-1)?.resolve(offset);
-  };
-  const followed = (): number => readers.followedPosition().offset;
-  readers.drainTo(10);
-  await until(() => windows.length === 1, 'the first window is being stored');
-  readers.drainTo(20);
-  await finishWindow(1, 10);
-  await until(() => windows.length === 2, 'the second window is being stored');
-  expect(followed()).toBe(20);
-  await finishWindow(2, 20);
-  await readers.storedUpTo('a', 20);
-  readers.drainTo(30);
-  expect(followed()).toBe(20);
-  await readers.takeBack();
-  expect(followed()).toBe(30);
-});
 
-test('stays set aside for a while after a short lock, unless there is no room for others', async () => {
-  const readers = createReaders(['short'], async ({ end }) => end, 60_000);
-  readers.drainTo(10);
-  await readers.storedUpTo('short', 10);
-  await readers.takeBack();
-  expect(readers.has('short')).toBe(true);
-  const others = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
-  for (const projectId of others) readers.add(projectId);
-  await readers.takeBack();
-  expect(['short', ...others].filter(readers.has)).toEqual(others);
+  test('is left out of reports about all projects until it has caught up', async () => {
+    const windows: PromiseWithResolvers<number>[] = [];
+    const readers = createReaders(['a'], () => {
+      const window = Promise.withResolvers<number>();
+      windows.push(window);
+      return window.promise;
+    });
+    const finishWindow = async (count: number, offset: number): Promise<void> => {
+      await until(() => windows.length === count, `window ${count} is being stored`);
+      windows.at(-1)?.resolve(offset);
+    };
+    const followed = (): number => readers.followedPosition().offset;
+    readers.drainTo(10);
+    await until(() => windows.length === 1, 'the first window is being stored');
+    readers.drainTo(20);
+    await finishWindow(1, 10);
+    await until(() => windows.length === 2, 'the second window is being stored');
+    expect(followed()).toBe(20);
+    await finishWindow(2, 20);
+    await readers.storedUpTo('a', 20);
+    readers.drainTo(30);
+    expect(followed()).toBe(20);
+    await readers.takeBack();
+    expect(followed()).toBe(30);
+  });
+
+  test('stays set aside for a while after a short lock, unless there is no room for others', async () => {
+    const readers = createReaders(['short'], async ({ end }) => end, 60_000);
+    readers.drainTo(10);
+    await readers.storedUpTo('short', 10);
+    await readers.takeBack();
+    expect(readers.has('short')).toBe(true);
+    const others = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
+    for (const projectId of others) readers.add(projectId);
+    await readers.takeBack();
+    expect(['short', ...others].filter(readers.has)).toEqual(others);
+  });
 });
