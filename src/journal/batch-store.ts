@@ -18,6 +18,7 @@ import { isDataError } from './data-errors.ts';
 import type { HitFailpoint } from './failpoints.ts';
 import type { JournalFileSystem } from './file-system.ts';
 import type { Frame } from './frame.ts';
+import { createLockTimeouts, type Lane, type ReaderLane } from './lock-timeouts.ts';
 import { billingFields, callFields } from './parked-calls.ts';
 import type { IsErased, Quarantine } from './quarantine.ts';
 import { decodeRecord, encodeRecord, type JournalRecord } from './record.ts';
@@ -80,15 +81,6 @@ interface SetAsideProjects {
   add(projectId: string): void;
 }
 
-/**
- * A batch of a reader (`set-aside.ts`) only contains the calls of one project. It's `locked` if the project was locked
- * when the reader last tried to store some of its calls, or if the reader hasn't tried yet, and `free` otherwise.
- */
-export type ReaderLane = 'locked' | 'free';
-
-/** Batches that the drain itself stores are `shared` by all projects that aren't set aside. */
-type Lane = 'shared' | ReaderLane;
-
 interface BatchEntry {
   readonly call: SettledCall;
   /**
@@ -108,24 +100,10 @@ export interface BatchCounts {
 
 /** A batch is limited in bytes as well as in rows, because its texts are parsed and hashed on the event loop. */
 export const maxBatchBytes = 4 * 1_024 * 1_024;
-/**
- * While a shared batch waits for a lock, all projects wait. While a free one waits, reports about all projects may have
- * to wait. The lock may just belong to a batch of another process, so we wait for several times as long as our own
- * batches take. They sometimes wait for locks as well, so without an upper bound, each wait could make the next one
- * longer.
- */
-const shortLockTimeout = { batches: 4, minMs: 1_000, maxMs: 10_000 };
-/**
- * If only one project has to wait, we can wait longer, and so can recovery. But a process that is stopping waits for
- * it, so this has to be far below the statement timeout of 30 seconds.
- */
-const longLockTimeoutMs = 5_000;
-/** After each batch, the slowest batch counts a tenth less. */
-const slowestBatchDecay = 0.9;
-
 export function createBatchStore(options: BatchStoreOptions) {
   const { database, store, beforeStore, quarantine, logger, failpoint, setAside, onStored, onRejected } = options;
   const rejectedRecords = createRejectedRecords(quarantine, logger);
+  const lockTimeouts = createLockTimeouts(setAside);
   /**
    * The ids of calls that have been stored or rejected. If the same calls are passed to `storeEntries` again, either
    * after an error or because their project was set aside, we skip these. We forget them once all calls of that batch
@@ -134,26 +112,16 @@ export function createBatchStore(options: BatchStoreOptions) {
   const done = new Set<string>();
   /** The ids of calls that are already in the quarantine, in case we have to store them again. */
   const inQuarantine = new Set<string>();
-  /** How long the slowest of the recent shared batches took once it had the locks of its projects. */
-  let slowestBatchMs = 0;
   let stored = 0;
   let rejected = 0;
 
   const isSetAside = ({ metadata }: SettledCall, lane: Lane): boolean => lane === 'shared' && setAside?.has(metadata.projectId) === true;
 
-  const lockTimeoutMs = (lane: Lane): number | null => {
-    if (lane === 'locked' || !setAside) return longLockTimeoutMs;
-    if (lane === 'shared' && setAside.isFull()) return null;
-    const { batches, minMs, maxMs } = shortLockTimeout;
-    const waitMs = Math.max(Math.round(batches * slowestBatchMs), minMs);
-    return Math.min(waitMs, lane === 'free' ? longLockTimeoutMs : maxMs);
-  };
-
   const commit = async (unsanitized: readonly SettledCall[], lane: Lane): Promise<void> => {
     // Calls from memory haven't been validated. If one of their values has the wrong type, `sanitizeCall` may throw.
     const calls = unsanitized.map(sanitizeCall);
     await beforeStore?.(calls);
-    const timeoutMs = lockTimeoutMs(lane);
+    const timeoutMs = lockTimeouts.timeoutOf(lane);
     let startedAt = 0;
     await traceBatch(
       calls.map(({ metadata }) => metadata.trace),
@@ -168,8 +136,7 @@ export function createBatchStore(options: BatchStoreOptions) {
           timeoutMs === null ? undefined : `set local lock_timeout = ${timeoutMs}`,
         ),
     );
-    if (lane === 'shared' && timeoutMs !== null)
-      slowestBatchMs = Math.max(performance.now() - startedAt, slowestBatchMs * slowestBatchDecay);
+    if (lane === 'shared' && timeoutMs !== null) lockTimeouts.addBatch(performance.now() - startedAt);
     for (const { metadata } of calls) done.add(metadata.id);
     onStored?.(calls);
   };

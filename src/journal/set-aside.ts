@@ -13,7 +13,7 @@ import { type BackgroundLoop, createBackgroundLoop, type NextRun } from '../core
 import { withTimeout } from '../core/time-limit.ts';
 import { isLockTimeout } from '../db/locks.ts';
 import { createQuerySlots } from '../db/query-slots.ts';
-import type { ReaderLane } from './batch-store.ts';
+import type { ReaderLane } from './lock-timeouts.ts';
 import { isBefore, type Position } from './position.ts';
 import type { Segment } from './segment-writer.ts';
 
@@ -31,7 +31,7 @@ export interface SetAsideOptions {
   readonly drainedUntil: () => number;
   /** Stores the project's calls in the first window of `part`. Resolves to the offset at which to continue. */
   readonly storeWindowOf: (part: SegmentPart, projectId: string, lane: ReaderLane) => Promise<number>;
-  /** Called when a reader has stored a window, or when reports about all projects don't have to wait for it any more. */
+  /** Called when a reader has stored a window, or couldn't. */
   readonly onProgress: () => void;
   /** Called for the first of several failures of the same project. We retry in any case. */
   readonly onFirstFailure: (error: unknown, projectId: string) => void;
@@ -53,8 +53,6 @@ interface Reader {
   storedUntil: number;
   /** True if the last window couldn't be stored because the project was locked, or if there hasn't been one yet. */
   isLocked: boolean;
-  /** True from when the reader has caught up with the drain until it can't store a window or can't keep up. */
-  hasCaughtUp: boolean;
   readonly loop: BackgroundLoop;
 }
 
@@ -76,6 +74,9 @@ const maxProjects = 8;
  */
 const handOver = { minMs: 500, maxMs: 2_000, pauseFactor: 10 };
 
+/** Reports about all projects don't wait for readers that are further behind than this. */
+const maxReportLagMs = 5_000;
+
 export function createSetAside(options: SetAsideOptions) {
   const { segments, drained, drainedUntil, storeWindowOf, onProgress, onFirstFailure, onRecovered, minAsideMs = 20_000 } = options;
   const readers = new Map<string, Reader>();
@@ -89,7 +90,6 @@ export function createSetAside(options: SetAsideOptions) {
       reader.position = { segment: part.segment.number, offset: await storeWindowOf(part, projectId, lane) };
       reader.isLocked = false;
     } catch (error) {
-      reader.hasCaughtUp = false;
       if (!isLockTimeout(error)) throw error;
       reader.isLocked = true;
     } finally {
@@ -117,9 +117,7 @@ export function createSetAside(options: SetAsideOptions) {
     }
     reader.storedUntil = targetUntil;
     // The drain doesn't wake a reader that's failing, so this may be the first run that succeeds after it has moved on.
-    if (isBehind(reader)) return 'again';
-    reader.hasCaughtUp = true;
-    return 'idle';
+    return isBehind(reader) ? 'again' : 'idle';
   };
 
   const oldestOf = (selected: readonly Reader[]): Position =>
@@ -129,6 +127,9 @@ export function createSetAside(options: SetAsideOptions) {
   const isBehind = ({ position }: Reader): boolean => isBefore(position, drained());
   const isRecent = ({ startedAt }: Reader): boolean => performance.now() - startedAt < minAsideMs;
   const isInFirstWindow = ({ start }: Reader): boolean => !isBefore(start, drained());
+
+  /** True if reports about all projects should wait for this reader. */
+  const isFollowing = ({ isLocked, storedUntil }: Reader): boolean => !isLocked && performance.now() - storedUntil < maxReportLagMs;
 
   /** True if the drain should wait for this reader, because it can probably catch up. */
   const isReturning = (reader: Reader): boolean =>
@@ -145,10 +146,7 @@ export function createSetAside(options: SetAsideOptions) {
     const startedAt = performance.now();
     await withTimeout(catchUpAll(selected), handOverMs, () => undefined);
     const endedAt = performance.now();
-    const late = selected.filter(isBehind);
-    if (late.length > 0) {
-      for (const reader of late) reader.hasCaughtUp = false;
-      onProgress();
+    if (selected.some(isBehind)) {
       handOverAt = endedAt + handOver.pauseFactor * (endedAt - startedAt);
       handOverMs = Math.min(2 * handOverMs, handOver.maxMs);
     } else handOverMs = handOver.minMs;
@@ -177,10 +175,7 @@ export function createSetAside(options: SetAsideOptions) {
         onRecovered: () => onRecovered(projectId),
       });
       const start = drained();
-      const reader: Reader = {
-        ...{ start, startedAt: performance.now(), position: start, storedUntil: drainedUntil() },
-        ...{ isLocked: true, hasCaughtUp: false, loop },
-      };
+      const reader: Reader = { start, startedAt: performance.now(), position: start, storedUntil: drainedUntil(), isLocked: true, loop };
       readers.set(projectId, reader);
     },
     /** Lets the readers that have caught up follow the drain to its next segment. Call this before it gets there. */
@@ -213,8 +208,8 @@ export function createSetAside(options: SetAsideOptions) {
     positionOf: (projectId: string): Position => readers.get(projectId)?.position ?? drained(),
     /** All calls before this position have been stored. */
     oldestPosition: (): Position => oldestOf([...readers.values()]),
-    /** All calls before this position have been stored, except for those of projects whose readers haven't caught up. */
-    followedPosition: (): Position => oldestOf([...readers.values()].filter(({ hasCaughtUp }) => hasCaughtUp)),
+    /** All calls before this position have been stored, except for those of projects that are locked or far behind. */
+    followedPosition: (): Position => oldestOf([...readers.values()].filter(isFollowing)),
     /** All calls that were written before this time have been stored. Null if no reader is behind the drain. */
     storedUntil(): number | null {
       const times = [...readers.values()].filter(isBehind).map(({ storedUntil }) => storedUntil);

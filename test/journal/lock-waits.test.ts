@@ -7,6 +7,7 @@ import type { Database, Queries } from '../../src/db/database.ts';
 import { databaseOf } from '../../src/db/query-slots.ts';
 import { createBatchStore } from '../../src/journal/batch-store.ts';
 import { decodeFrames, encodeFrame } from '../../src/journal/frame.ts';
+import { createLockTimeouts } from '../../src/journal/lock-timeouts.ts';
 import { createQuarantine } from '../../src/journal/quarantine.ts';
 import { encodeRecord } from '../../src/journal/record.ts';
 import { createRecovery } from '../../src/journal/recover.ts';
@@ -48,6 +49,15 @@ test('waits for a lock for four times as long as recent batches took', async () 
       },
     },
   );
+});
+
+test.each([
+  ['short', 100, 1_000, 1_000],
+  ['long', 8_000, 10_000, 5_000],
+])('waits for a project that was free for at most as long as for a locked one (%s batches)', (_batches, durationMs, shared, free) => {
+  const timeouts = createLockTimeouts({ isFull: () => false });
+  timeouts.addBatch(durationMs);
+  expect([timeouts.timeoutOf('shared'), timeouts.timeoutOf('free'), timeouts.timeoutOf('locked')]).toEqual([shared, free, 5_000]);
 });
 
 test('waits for a locked project longer than for one that was free before', async () => {
