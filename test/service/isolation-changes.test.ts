@@ -504,7 +504,8 @@ function normalizeCsv(text: string): string {
 
 /**
  * Replaces ids, secrets, local addresses and times, which differ between runs, and the numbers of audit entries, which
- * all projects share. Keeps other numbers, because a count could reveal something about other projects.
+ * all projects share. Also makes the columns of tables equally wide, because a time without milliseconds is shorter.
+ * Keeps other numbers, because a count could reveal something about other projects.
  */
 function normalize(text: string): string {
   return text
@@ -518,6 +519,7 @@ function normalize(text: string): string {
     .replaceAll(/\b[0-9a-f]{8,}\b/g, '<hex>')
     .replaceAll(/"(created|created_at|latency_ms|duration_ms|score|cosine)":[\d.]+/g, '"$1":0')
     .replaceAll(/number-\d+/g, '<name>')
+    .replaceAll(/ {2,}/g, '  ')
     .replaceAll(/\d+ (?:milliseconds?|seconds?|minutes?|ms)\b/g, '<duration>');
 }
 
