@@ -81,6 +81,10 @@ export function createApi(deps: ApiDeps): Api {
       return query();
     });
 
+  /** Like `readStored`, but for calls that were refused. These aren't in the journal. */
+  const readRefused = <Result>(query: () => Promise<Result>): Promise<Result> =>
+    mapDatabaseErrors(() => callRecording.refusals.flush().then(query));
+
   const eraseSubject = createSubjectEraser({ memory, applyErasure: erasures.listener.apply, readStored });
   const getUsage = ({ id: projectId, settings: { monthlyCapNanos } }: Project) =>
     readStored(() => reports.getUsage({ projectId, monthlyCapNanos }), projectId);
@@ -173,8 +177,8 @@ export function createApi(deps: ApiDeps): Api {
       reprice: (request) => readStored(() => activeModels.synced().then(() => reprice(request)), request.projectId ?? undefined),
       findCall: (projectId, id) => readStored(() => findCall(database, projectId, id), projectId),
       refusedCalls: {
-        list: (request) => readStored(() => listRefused(database, request), request.projectId ?? undefined),
-        find: (projectId, id) => readStored(() => findRefused(database, projectId, id), projectId),
+        list: (request) => readRefused(() => listRefused(database, request)),
+        find: (projectId, id) => readRefused(() => findRefused(database, projectId, id)),
         count: (selection) => countRefused(database, selection),
       },
       readEndUser: (projectId, subject) => readStored(() => readEndUser(database, projectId, subject), projectId),

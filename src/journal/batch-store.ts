@@ -100,6 +100,7 @@ export interface BatchCounts {
 
 /** A batch is limited in bytes as well as in rows, because its texts are parsed and hashed on the event loop. */
 export const maxBatchBytes = 4 * 1_024 * 1_024;
+
 export function createBatchStore(options: BatchStoreOptions) {
   const { database, store, beforeStore, quarantine, logger, failpoint, setAside, onStored, onRejected } = options;
   const rejectedRecords = createRejectedRecords(quarantine, logger);
@@ -251,7 +252,7 @@ export function createBatchStore(options: BatchStoreOptions) {
       await storeEntries(entries, unreadable);
       return entries.map(({ call }) => call);
     },
-    /** Stores the calls of a project that's set aside. If this throws, call it again as for `storeFrames`. */
+    /** Stores the calls of a project that's set aside. If this throws, call it again with the same frames. */
     async storeFramesOf(projectId: string, frames: readonly Frame[], lane: ReaderLane): Promise<void> {
       // We only need to decode records that mention the project.
       const records = frames.filter(({ meta }) => meta.includes(projectId)).map((frame) => ({ ...decodeRecord(frame), frame }));

@@ -135,7 +135,7 @@ export function createDrain(options: DrainOptions): Drain {
       if (segment.number < position.segment) continue;
       if (segment.number > position.segment) {
         const start = { segment: segment.number, offset: 0 };
-        setAside.moveOn(start);
+        setAside.moveOn(start); // Afterwards, all readers would be behind.
         position = start;
       }
       await drainSegment(segment, endOffset);

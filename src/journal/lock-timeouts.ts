@@ -16,15 +16,15 @@ export type Lane = 'shared' | ReaderLane;
  * While a shared batch waits for a lock, all projects wait. While a free one waits, reports about all projects may have
  * to wait. The lock may just belong to a batch of another process, so we wait for several times as long as our own
  * batches take. They sometimes wait for locks as well, so without an upper bound, each wait could make the next one
- * longer.
+ * longer. A free batch never waits for longer than a locked one.
  */
 const shortTimeout = { batches: 4, minMs: 1_000, maxMs: 10_000 };
 /**
- * If only one project has to wait, we can wait longer, and so can recovery. But a process that is stopping waits for
- * it, so this has to be far below the statement timeout of 30 seconds.
+ * A batch of a locked project holds up nobody else, so it can wait longer, and so can a batch of recovery. But when a
+ * process stops, it waits for these batches, so this has to be far below the statement timeout of 30 seconds.
  */
 const longTimeoutMs = 5_000;
-/** After each batch, the slowest batch counts a tenth less. */
+/** With each batch, we reduce the duration of the slowest one by a tenth, so that it's forgotten after a while. */
 const slowestBatchDecay = 0.9;
 
 /** `setAside` is undefined in recovery, which doesn't set projects aside. */

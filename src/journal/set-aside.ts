@@ -31,9 +31,9 @@ export interface SetAsideOptions {
   readonly drainedUntil: () => number;
   /** Stores the project's calls in the first window of `part`. Resolves to the offset at which to continue. */
   readonly storeWindowOf: (part: SegmentPart, projectId: string, lane: ReaderLane) => Promise<number>;
-  /** Called when a reader has stored a window, or couldn't. */
+  /** Called after each window, even if it couldn't be stored. */
   readonly onProgress: () => void;
-  /** Called for the first of several failures of the same project. We retry in any case. */
+  /** Called once per outage of a project, when a reader fails for the first time. The reader tries again by itself. */
   readonly onFirstFailure: (error: unknown, projectId: string) => void;
   readonly onRecovered: (projectId: string) => void;
   /**
@@ -51,6 +51,8 @@ interface Reader {
   position: Position;
   /** We've stored all calls of the project that were written before this time (`performance.now()`). */
   storedUntil: number;
+  /** Since when (`performance.now()`) the reader has been behind the drain. Null if it's as far as the drain. */
+  behindSince: number | null;
   /** True if the last window couldn't be stored because the project was locked, or if there hasn't been one yet. */
   isLocked: boolean;
   readonly loop: BackgroundLoop;
@@ -63,8 +65,8 @@ const backoff = { initialMs: 250, maxMs: 5_000 };
  */
 const maxWaiting = 3;
 /**
- * Readers whose projects aren't locked any more don't wait for these turns. Up to two of them can store calls at the
- * same time, so that a single slow window doesn't hold up all others.
+ * Readers whose projects aren't locked any more have turns of their own. Two of them can store calls at the same time,
+ * so that a single slow window doesn't hold up all others.
  */
 const maxStoring = 2;
 const maxProjects = 8;
@@ -74,7 +76,7 @@ const maxProjects = 8;
  */
 const handOver = { minMs: 500, maxMs: 2_000, pauseFactor: 10 };
 
-/** Reports about all projects don't wait for readers that are further behind than this. */
+/** Reports about all projects don't wait for readers that have been behind the drain for longer than this. */
 const maxReportLagMs = 5_000;
 
 export function createSetAside(options: SetAsideOptions) {
@@ -99,6 +101,7 @@ export function createSetAside(options: SetAsideOptions) {
 
   /** Stores the project's calls up to the current position of the drain, or until the project is locked. */
   const follow = async (projectId: string, reader: Reader, signal: AbortSignal): Promise<NextRun> => {
+    const startedAt = performance.now();
     const targetUntil = drainedUntil();
     const target = drained();
     for (const segment of [...segments()]) {
@@ -116,8 +119,8 @@ export function createSetAside(options: SetAsideOptions) {
       }
     }
     reader.storedUntil = targetUntil;
-    // The drain doesn't wake a reader that's failing, so this may be the first run that succeeds after it has moved on.
-    return isBehind(reader) ? 'again' : 'idle';
+    reader.behindSince = isBehind(reader) ? startedAt : null;
+    return 'idle';
   };
 
   const oldestOf = (selected: readonly Reader[]): Position =>
@@ -129,7 +132,8 @@ export function createSetAside(options: SetAsideOptions) {
   const isInFirstWindow = ({ start }: Reader): boolean => !isBefore(start, drained());
 
   /** True if reports about all projects should wait for this reader. */
-  const isFollowing = ({ isLocked, storedUntil }: Reader): boolean => !isLocked && performance.now() - storedUntil < maxReportLagMs;
+  const isFollowing = ({ isLocked, loop, behindSince }: Reader): boolean =>
+    !isLocked && !loop.isFailing && (behindSince === null || performance.now() - behindSince < maxReportLagMs);
 
   /** True if the drain should wait for this reader, because it can probably catch up. */
   const isReturning = (reader: Reader): boolean =>
@@ -165,17 +169,21 @@ export function createSetAside(options: SetAsideOptions) {
     has: (projectId: string): boolean => readers.has(projectId),
     isMentionedIn: (meta: Buffer): boolean => [...readers.keys()].some((projectId) => meta.includes(projectId)),
     isFull,
-    /** Sets a project aside from the position of the drain on. Don't call this after `stop`. */
+    /** Sets a project aside, beginning with the calls at the drain's position. Don't call this after `stop`. */
     add(projectId: string): void {
       const loop = createBackgroundLoop({
         run: (signal) => follow(projectId, reader, signal),
         intervalMs: null,
         backoff,
         onFirstFailure: (error) => onFirstFailure(error, projectId),
-        onRecovered: () => onRecovered(projectId),
+        onRecovered() {
+          loop.wake(); // While the reader was failing, `wake` didn't.
+          onRecovered(projectId);
+        },
       });
       const start = drained();
-      const reader: Reader = { start, startedAt: performance.now(), position: start, storedUntil: drainedUntil(), isLocked: true, loop };
+      const since = { startedAt: performance.now(), storedUntil: drainedUntil(), behindSince: null };
+      const reader: Reader = { start, position: start, ...since, isLocked: true, loop };
       readers.set(projectId, reader);
     },
     /** Lets the readers that have caught up follow the drain to its next segment. Call this before it gets there. */
@@ -184,7 +192,10 @@ export function createSetAside(options: SetAsideOptions) {
     },
     /** Tells the readers that the drain has moved on. */
     wake(): void {
-      for (const { loop } of readers.values()) if (!loop.isFailing) loop.wake();
+      for (const reader of readers.values()) {
+        if (isBehind(reader)) reader.behindSince ??= performance.now();
+        if (!reader.loop.isFailing) reader.loop.wake();
+      }
     },
     /**
      * Removes the projects whose readers have caught up. While the drain is busy, each reader is at least one window
@@ -208,7 +219,7 @@ export function createSetAside(options: SetAsideOptions) {
     positionOf: (projectId: string): Position => readers.get(projectId)?.position ?? drained(),
     /** All calls before this position have been stored. */
     oldestPosition: (): Position => oldestOf([...readers.values()]),
-    /** All calls before this position have been stored, except for those of projects that are locked or far behind. */
+    /** All calls before this position have been stored, except for those of projects that are locked, failing or far behind. */
     followedPosition: (): Position => oldestOf([...readers.values()].filter(isFollowing)),
     /** All calls that were written before this time have been stored. Null if no reader is behind the drain. */
     storedUntil(): number | null {

@@ -6,8 +6,8 @@ import { isExhaustive } from '../support/exhaustive.ts';
 import { describePostgres } from '../support/postgres.ts';
 
 /**
- * Runs `tests` on PGlite and on PostgreSQL. You can only call `database()` inside tests. Use `testOnAny` instead of
- * `test` for slow tests whose SQL also runs in other tests of a `describeDatabases`.
+ * Runs `tests` on PGlite and on PostgreSQL. You can only call `database()` inside tests. If a test is slow, and other
+ * tests already run its SQL on both databases, use `testOnAny` instead of `test`.
  */
 export function describeDatabases(title: string, tests: (database: () => Database, testOnAny: TestOnAny) => void): void {
   describe(`${title} (embedded)`, () => tests(shareDatabase(openEmbedded), testOnAny('embedded')));
@@ -15,8 +15,8 @@ export function describeDatabases(title: string, tests: (database: () => Databas
 }
 
 /**
- * Runs `tests` on PostgreSQL, or on PGlite if there's no server, and on both if the run is exhaustive. Use this if all
- * of the SQL also runs in tests of a `describeDatabases`.
+ * Runs `tests` on PostgreSQL, or on PGlite if there's no server. In exhaustive runs, they run on both. Only use this if
+ * other tests already run all of the SQL on both, in `describeDatabases`.
  */
 export function describeAnyDatabase(title: string, tests: (database: () => Database) => void): void {
   if (isExhaustive) describeDatabases(title, tests);

@@ -44,7 +44,7 @@ function createReaders(projectIds: readonly string[], storeWindowOf: SetAsideOpt
 }
 
 describe('a project that was set aside', () => {
-  test('does not wait for the turns of projects that are still locked, or for a slow one', async () => {
+  test('waits neither for projects that are still locked, nor for a single slow one', async () => {
     const stillLocked = ['a', 'b', 'c', 'd'];
     let hangs = false;
     const attempts: string[] = [];
@@ -145,6 +145,33 @@ describe('a project that was set aside', () => {
     expect(followed()).toBe(20);
     now += 6_000;
     expect(followed()).toBe(30);
+  });
+
+  test('is included in reports about all projects even if the drain itself is slow', async () => {
+    let now = performance.now();
+    jest.spyOn(performance, 'now').mockImplementation(() => now);
+    let hangs = false;
+    const readers = createReaders(['a'], ({ end }) => (hangs ? new Promise(() => undefined) : Promise.resolve(end)), 60_000);
+    readers.drainTo(10);
+    await readers.storedUpTo('a', 10);
+    hangs = true;
+    now += 60_000;
+    readers.drainTo(20);
+    expect(readers.followedPosition().offset).toBe(10);
+  });
+
+  test('is left out of reports about all projects while its calls cannot be stored', async () => {
+    let isBroken = false;
+    const readers = createReaders(['a'], async ({ end }) => {
+      if (isBroken) throw new Error('the index is damaged');
+      return end;
+    });
+    readers.drainTo(10);
+    await readers.storedUpTo('a', 10);
+    isBroken = true;
+    readers.drainTo(20);
+    await until(() => readers.isFailing('a'), 'the reader fails');
+    expect(readers.followedPosition().offset).toBe(20);
   });
 
   test('stays set aside for a while after a short lock, unless there is no room for others', async () => {

@@ -132,7 +132,7 @@ describePostgres('a locked project', () => {
     );
   });
 
-  test('has its rejected calls quarantined like those of other projects', async () => {
+  test('has its rejected calls moved to the quarantine, like any other project', async () => {
     const { locked, other, release } = await createProjects();
     const rejected: SettledCall[] = [];
     await withDrain(
@@ -325,7 +325,7 @@ describe('a project that was set aside', () => {
     );
   });
 
-  test('is tried again if more projects are locked than can be set aside', async () => {
+  test('gets another attempt if more projects are locked than can be set aside', async () => {
     const projects = Array.from({ length: 9 }, () => newId(noon));
     const stillLocked = new Set(projects);
     const stored: SettledCall[] = [];
@@ -354,12 +354,12 @@ describe('a project that was set aside', () => {
     );
   });
 
-  test('keeps records in the quarantine that cannot be read', async () => {
+  test('moves unreadable records to the quarantine', async () => {
     const state = createLockedStore();
     await withDrain(
       async ({ dataDir, journal, drain, logger }) => {
         const readable = callOf(locked);
-        // In JSON, this duration is null, which the journal doesn't accept.
+        // JSON has no NaN, so the record contains a null, and the journal rejects it.
         const unreadable = settledCall({ metadata: { projectId: locked }, result: { durationMs: Number.NaN } });
         await Promise.all([readable, unreadable].map((call) => journal.settle(call)));
         await drain.waitUntilDrained();
@@ -374,7 +374,7 @@ describe('a project that was set aside', () => {
     );
   });
 
-  test('stays set aside if the drain has to repeat the batch', async () => {
+  test('is still set aside when the drain repeats the batch', async () => {
     const state = createLockedStore();
     let failures = 0;
     await withDrain(

@@ -31,7 +31,7 @@ describeAnyDatabase('personal tokens', (database) => {
     expect(await tokens.find('gwp_')).toBeNull();
   });
 
-  test('updates when a token was last used at most once a minute', async () => {
+  test('records the last use of a token, but no more than once a minute', async () => {
     const { id } = await insertPerson(database());
     const { token } = await tokens.create(id, input);
     const useAt = async (time: number) => {

@@ -178,7 +178,7 @@ describeAnyDatabase('projects', (database) => {
     expect(await projects.findBySlug(slug)).toMatchObject({ name: 'one', settings: { retired: ['a/b'] } });
   });
 
-  test('keeps the settings of a project that is put again without any', async () => {
+  test('keeps the settings of a project if a later PUT has none', async () => {
     expect((await projects.put(slug, {})).created).toBe(true);
     await projects.put(slug, { name: 'Renamed' });
     expect(await projects.put(slug, {})).toMatchObject({ created: false, project: { name: 'Renamed' } });

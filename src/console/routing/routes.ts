@@ -1,4 +1,4 @@
-/** Shows how a project's calls are routed, with a dry run. Owners can change the routing. */
+/** The pages about a project's routing. Members can try it in a dry run, and owners can change it. */
 import { parseProjectChange } from '../../projects/project-settings.ts';
 import type { Projects } from '../../projects/projects.ts';
 import { projectPath } from '../frame/project-path.ts';

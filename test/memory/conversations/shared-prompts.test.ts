@@ -233,7 +233,7 @@ describeDatabases('prompts that have texts in common', (database, testOnAny) => 
     expect(await findDamage(database())).toEqual([]);
   });
 
-  test('packs the new texts of a request together, and stores them again if another chain needs only some of them', async () => {
+  test('packs all new texts of a request together, and stores a text again if another chain only needs that one', async () => {
     const projectId = await createProject(database());
     const calls = session(projectId, 'pack', 9);
     const recordTurn = async (turn: number) => record(database(), calls.slice(turn, turn + 1));
@@ -257,7 +257,7 @@ describeDatabases('prompts that have texts in common', (database, testOnAny) => 
     expect(rows.map(({ role }) => role).filter((role) => !['user', 'assistant'].includes(role))).toEqual(['binary', 'extras', 'extras']);
   });
 
-  test('reads the newest extras of a prompt and says that there are more', async () => {
+  test('returns the newest extras of a long prompt, and says that there are more', async () => {
     const projectId = await createProject(database());
     const call = session(projectId, 'newest', 9)[8];
     await record(database(), [call as SettledCall]);

@@ -123,7 +123,7 @@ describeAnyDatabase('a running learning batch', (database) => {
     expect(await database().query(pages, [projectId])).toEqual([{ text: 'Ann' }]);
   });
 
-  test('masks credentials in the topic that a remember request asks to focus on', async () => {
+  test('masks credentials in the focus of a remember request', async () => {
     const { projectId, learner, conversationId } = await begin();
     const secret = `sk-proj-${randomUUID().replaceAll('-', '')}${randomUUID().replaceAll('-', '')}`;
     const { focus } = await learner.remember(projectId, conversationId, `who has ${secret}?`);

@@ -124,7 +124,7 @@ describeDatabases('the list of calls', (database) => {
     expect((await readKeyUse(database(), owner.projectId, { from, to, keyIds: [] })).size).toBe(0);
   });
 
-  test('lists exactly the calls that the figures of a project count', async () => {
+  test('lists exactly those calls that are counted in the figures of a project', async () => {
     const { call, projectId } = newProject();
     const special = call({
       metadata: {
@@ -246,7 +246,7 @@ describeDatabases('the details of a call', (database) => {
 });
 
 describeDatabases('recent use of keys, applications and projects', (database) => {
-  test('reports recent use by application, project, and key including the one it replaced', async () => {
+  test('reports recent use by application, by project, and by key, where a key includes the one that it replaced', async () => {
     const { call, projectId } = newProject();
     const [first, second] = [randomUUID(), randomUUID()];
     await database().query(`insert into projects (id, slug, name) values ($1::uuid, $2::text, 'x')`, [projectId, `p-${projectId}`]);
