@@ -1,11 +1,11 @@
 import { availableParallelism } from 'node:os';
 
 /**
- * One more than there are cores, because tests also wait for timers and servers. With six workers on two cores, a
- * sample of 45 files took 147 s and 219 s of CPU time, with three of them 104 s and 169 s. A worker and what it starts
- * take up to 1.5 GB.
+ * Two more than there are cores, because the slowest tests mostly wait for timers and servers. With four workers on two
+ * cores, the cores are still idle for a seventh of the run. But with six of them, the workers slowed each other down: a
+ * sample of 45 files took 219 s of CPU time instead of 169 s. A worker and what it starts take up to 1.5 GB.
  */
-const workers = Math.max(2, Math.min(availableParallelism() + 1, 8, Math.floor(process.availableMemory() / 1.5e9)));
+const workers = Math.max(2, Math.min(availableParallelism() + 2, 8, Math.floor(process.availableMemory() / 1.5e9)));
 
 /** @type {import('jest').Config} */
 export default {
