@@ -35,8 +35,8 @@ export interface Drain {
    * Resolves when all current records are in the database, or after `timeoutMs`. By default, that's long enough for
    * readers to see their own calls, but keeps the wait short during an outage. If you pass a project, we only wait for
    * its calls, so that a project that reads all the time doesn't break up the calls of others into small batches.
-   * Without a project, we don't wait for those that are locked, or whose reader is far behind after a lock. That can take
-   * minutes, and the caller probably wants to read the calls of other projects.
+   * Without a project, we don't wait for those that are locked, or whose reader is failing or far behind after a lock. It
+   * can take minutes until these are stored, and the caller probably wants to read the calls of other projects.
    */
   waitUntilDrained(options?: { readonly projectId?: string; readonly timeoutMs?: number }): Promise<void>;
   /**
@@ -135,7 +135,8 @@ export function createDrain(options: DrainOptions): Drain {
       if (segment.number < position.segment) continue;
       if (segment.number > position.segment) {
         const start = { segment: segment.number, offset: 0 };
-        setAside.moveOn(start); // Afterwards, all readers would be behind.
+        // Do this before `position` changes. Afterwards, all readers would count as behind.
+        setAside.moveOn(start);
         position = start;
       }
       await drainSegment(segment, endOffset);

@@ -31,7 +31,7 @@ export interface SetAsideOptions {
   readonly drainedUntil: () => number;
   /** Stores the project's calls in the first window of `part`. Resolves to the offset at which to continue. */
   readonly storeWindowOf: (part: SegmentPart, projectId: string, lane: ReaderLane) => Promise<number>;
-  /** Called after each window, even if it couldn't be stored. */
+  /** Called after each window, even if it couldn't be stored, and when a reader starts to fail. */
   readonly onProgress: () => void;
   /** Called once per outage of a project, when a reader fails for the first time. The reader tries again by itself. */
   readonly onFirstFailure: (error: unknown, projectId: string) => void;
@@ -51,7 +51,10 @@ interface Reader {
   position: Position;
   /** We've stored all calls of the project that were written before this time (`performance.now()`). */
   storedUntil: number;
-  /** Since when (`performance.now()`) the reader has been behind the drain. Null if it's as far as the drain. */
+  /**
+   * Null if the reader is as far as the drain. Otherwise, it has stored all calls that the drain had passed at this time
+   * (`performance.now()`).
+   */
   behindSince: number | null;
   /** True if the last window couldn't be stored because the project was locked, or if there hasn't been one yet. */
   isLocked: boolean;
@@ -119,8 +122,13 @@ export function createSetAside(options: SetAsideOptions) {
       }
     }
     reader.storedUntil = targetUntil;
-    reader.behindSince = isBehind(reader) ? startedAt : null;
-    return 'idle';
+    if (!isBehind(reader)) {
+      reader.behindSince = null;
+      return 'idle';
+    }
+    // The drain has moved on in the meantime. If it went to a new segment, it hasn't woken the readers.
+    reader.behindSince = startedAt;
+    return 'again';
   };
 
   const oldestOf = (selected: readonly Reader[]): Position =>
@@ -175,9 +183,12 @@ export function createSetAside(options: SetAsideOptions) {
         run: (signal) => follow(projectId, reader, signal),
         intervalMs: null,
         backoff,
-        onFirstFailure: (error) => onFirstFailure(error, projectId),
+        onFirstFailure(error) {
+          onFirstFailure(error, projectId);
+          onProgress(); // From now on, reports about all projects don't wait for this reader.
+        },
         onRecovered() {
-          loop.wake(); // While the reader was failing, `wake` didn't.
+          loop.wake(); // The drain doesn't wake readers that are failing, so it may have moved on.
           onRecovered(projectId);
         },
       });

@@ -31,11 +31,16 @@ function createReaders(projectIds: readonly string[], storeWindowOf: SetAsideOpt
   });
   running.push(setAside);
   for (const projectId of projectIds) setAside.add(projectId);
+  /** The drain only wakes the readers after it has stored a window. */
+  const moveTo = (offset: number, number: number): void => {
+    if (number > drained.segment) setAside.moveOn({ segment: number, offset: 0 });
+    drained = { segment: number, offset };
+  };
   return {
     ...setAside,
+    moveTo,
     drainTo(offset: number, number = 1): void {
-      if (number > drained.segment) setAside.moveOn({ segment: number, offset: 0 });
-      drained = { segment: number, offset };
+      moveTo(offset, number);
       setAside.wake();
     },
     storedUpTo: (projectId: string, offset: number) =>
@@ -158,6 +163,25 @@ describe('a project that was set aside', () => {
     now += 60_000;
     readers.drainTo(20);
     expect(readers.followedPosition().offset).toBe(10);
+  });
+
+  test('is included in reports about all projects after a new segment', async () => {
+    let now = performance.now();
+    jest.spyOn(performance, 'now').mockImplementation(() => now);
+    const windows: PromiseWithResolvers<number>[] = [];
+    const readers = createReaders(['a'], () => {
+      const window = Promise.withResolvers<number>();
+      windows.push(window);
+      return window.promise;
+    });
+    readers.drainTo(1_000);
+    await until(() => windows.length === 1, 'the last calls of the segment are being stored');
+    readers.moveTo(0, 2);
+    windows[0]?.resolve(1_000);
+    await until(() => readers.positionOf('a').segment === 2, 'the reader has moved on');
+    now += 60_000;
+    readers.drainTo(10, 2);
+    expect(readers.followedPosition()).toEqual({ segment: 2, offset: 0 });
   });
 
   test('is left out of reports about all projects while its calls cannot be stored', async () => {

@@ -170,9 +170,9 @@ export function createRefusalRecorder({ database, logger }: { database: Database
     record,
     /** Stores everything recorded so far, so that readers see it. Gives up after a second. */
     async flush(): Promise<void> {
-      if (!isWaiting() || loop.isFailing) return;
-      // The loop reports the error.
-      await withTimeout(storeAll(), flushTimeoutMs, () => undefined).catch(() => undefined);
+      if (loop.isFailing) return;
+      // A run in progress may be storing some of them. The loop reports the error.
+      await withTimeout(loop.idle().then(storeAll), flushTimeoutMs, () => undefined).catch(() => undefined);
     },
     totals: (): Readonly<typeof totals> => totals,
     start: () => loop.start(),

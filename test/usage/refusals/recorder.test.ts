@@ -2,6 +2,7 @@
  * Tests the recorder for refused calls, i.e. which of them get a row, which are only counted, and what happens without
  * a database.
  */
+import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { GatewayError, gatewayError } from '../../../src/core/errors.ts';
 import { newId } from '../../../src/core/ids.ts';
@@ -61,6 +62,28 @@ describeDatabases('the recorder of refused calls', (database, testOnAny) => {
       },
     ]);
     expect(counts).toEqual({ calls: 1, recorded: 1, byReason: [{ reason: 'key_ceiling', calls: 1 }] });
+  });
+
+  testOnAny('waits for refusals that are already being stored', async () => {
+    const commit = Promise.withResolvers<void>();
+    const transaction: Database['transaction'] = async (work) => {
+      await commit.promise;
+      return database().transaction(work);
+    };
+    const slow = createRefusalRecorder({ database: { ...database(), transaction }, logger });
+    refuse(slow, key, { reason: 'key_ceiling', rule: 'calls/day', limit: 100 });
+    void slow.flush();
+    await setImmediate();
+    let isFlushed = false;
+    const flushed = slow.flush().then(() => {
+      isFlushed = true;
+    });
+    await setImmediate();
+    expect(isFlushed).toBe(false);
+    commit.resolve();
+    await flushed;
+    expect((await stored(key)).rows).toHaveLength(1);
+    await slow.stop();
   });
 
   test('stores the key of a call that is refused because of its key', async () => {
