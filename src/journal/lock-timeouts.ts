@@ -29,7 +29,7 @@ const slowestBatchDecay = 0.9;
 
 /** `setAside` is undefined in recovery, which doesn't set projects aside. */
 export function createLockTimeouts(setAside: { readonly isFull: () => boolean } | undefined) {
-  /** How long the slowest of the recent shared batches took once it had the locks of its projects. */
+  /** The time that the slowest recent shared batch took, not counting the wait for its locks. */
   let slowestBatchMs = 0;
   return {
     /** Returns the timeout in milliseconds, or null if the batch should wait until the statement timeout. */

@@ -52,8 +52,8 @@ interface Reader {
   /** We've stored all calls of the project that were written before this time (`performance.now()`). */
   storedUntil: number;
   /**
-   * Null if the reader is as far as the drain. Otherwise, it has stored all calls that the drain had passed at this time
-   * (`performance.now()`).
+   * The time (`performance.now()`) since which the drain may have been ahead of the reader. Null if the reader has
+   * caught up.
    */
   behindSince: number | null;
   /** True if the last window couldn't be stored because the project was locked, or if there hasn't been one yet. */

@@ -2,7 +2,7 @@
 import { expect, test } from '@jest/globals';
 import { loadConfig } from '../../src/config/load.ts';
 import { createLogger } from '../../src/observability/logger.ts';
-import { createSharedLocalEmbedder, type Endpoint } from '../../src/service/local-embedder-config.ts';
+import { createSharedLocalEmbedder, describeMemorySearch, type Endpoint } from '../../src/service/local-embedder-config.ts';
 import { eventually } from '../support/gateway.ts';
 
 const configOf = (mode: 'on' | 'off', model = 'bge-small-en-v1.5') =>
@@ -19,6 +19,13 @@ function statusOf(endpoint: Endpoint | null): Promise<number | null> {
     () => null,
   );
 }
+
+test('says at startup that memory is searched by text until the local model is loaded', () => {
+  const expected = 'by text until local/bge-small-en-v1.5 is loaded (the first time it is fetched, 150 MB)';
+  expect(describeMemorySearch(configOf('on'), null)).toBe(expected);
+  expect(describeMemorySearch(configOf('on'), 'by meaning')).toBe('by meaning');
+  expect(describeMemorySearch(configOf('off'), null)).toBe('by text only: no embeddings are configured');
+});
 
 test('stops and starts the local embedder when the configuration changes', async () => {
   // The files cannot be downloaded, because there is no folder for them.

@@ -43,6 +43,8 @@ beforeAll(async () => {
 afterAll(processes.stopAll);
 
 it('returns 502 from the local embedder until its files exist', async () => {
+  // The first attempt may fail before the service is ready.
+  expect(gateway.stdout()).toMatch(/Memory search {3}by text (?:until local\/bge-small-en-v1\.5 is loaded|only: )/);
   await eventually(async () => expect(gateway.stdout()).toMatch(/by text only: \S+ is not available \(npm is not on the PATH\)/));
   expect((await embed('tea')).status).toBe(502);
   expect(await readUp()).toBe('0');
