@@ -39,9 +39,11 @@ export interface InstallOptions {
 const buildableVersion = '1.5.1';
 
 /**
- * Leaves out debug information, which would take a sixth of the build's CPU time. Go doesn't need it for stack traces.
+ * These make the build faster. The first two leave out debug information, which Go doesn't need for stack traces. The
+ * tag is from the Makefile of Temporal's server. It leaves out a gRPC client of Google's storage that Temporal doesn't
+ * use, and with it a tenth of all packages.
  */
-const withoutDebugInformation = ['-gcflags=all=-dwarf=false', '-ldflags=-s -w'];
+const buildFlags = ['-gcflags=all=-dwarf=false', '-ldflags=-s -w', '-tags=disable_grpc_modules'];
 
 const downloadTimeoutMs = 10 * 60_000;
 const buildTimeoutMs = 30 * 60_000;
@@ -62,15 +64,15 @@ export async function downloadTemporal({ folder, environment, logger, signal }: 
   return /version v?(\d[\w.+-]*)/.exec(stdout)?.[1] ?? 'latest';
 }
 
-/** Builds the CLI with the local Go toolchain at the lowest priority, which takes about five minutes on two cores. */
+/** Builds the CLI with the local Go toolchain at the lowest priority, which takes about three minutes on two cores. */
 export async function buildTemporal({ folder, environment, logger, signal }: InstallOptions): Promise<string> {
   logger.info(
     { version: buildableVersion },
-    'building Temporal with go install, which takes about five minutes; calls are served in the meantime',
+    'building Temporal with go install, which takes about three minutes; calls are served in the meantime',
   );
   const buildSignal = AbortSignal.any([signal, AbortSignal.timeout(buildTimeoutMs)]);
   await runGo(
-    ['install', ...withoutDebugInformation, `github.com/temporalio/cli/cmd/temporal@v${buildableVersion}`],
+    ['install', ...buildFlags, `github.com/temporalio/cli/cmd/temporal@v${buildableVersion}`],
     { ...goEnvironment(environment), GOBIN: folder },
     buildSignal,
   );
