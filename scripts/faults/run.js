@@ -32,7 +32,8 @@ const quietSeconds = 15;
 /** The slowest alert fires after 15 minutes, so wait a bit longer than that. */
 const longestAlertSeconds = 1_100;
 /**
- * We wait this much longer because some signs can't be scaled, e.g. connections that are closed after a fixed timeout.
+ * Alerts fire sooner in a scaled run, but other signs of a fault don't, e.g. connections that are closed after a fixed
+ * timeout. We allow this much extra time for them.
  */
 const otherSignsSeconds = 150;
 const storedLimitMs = 180_000;

@@ -79,7 +79,8 @@ export function createWrittenParts() {
       return { pieces, attachment: added.length === 1 && added[0] ? added[0] : Buffer.concat(added), missing };
     },
     /**
-     * Remembers the parts of a body that has been written. `offset` is the position of its attachment in the segment.
+     * Call this when a body has been written, so that later bodies can refer to its parts. `offset` is the position in
+     * the segment where its attachment begins.
      */
     add(body: Buffer, shared: SharedBody | null, offset: number): void {
       const ranges = shared ? toRanges(shared.pieces, offset) : [offset, body.length];

@@ -69,7 +69,10 @@ export interface VendorDescription {
   readonly toolPrices?: Readonly<Record<string, string>>;
   /** The vendor's name in the public price table, both in `litellm_provider` and as the prefix of model names. */
   readonly tableNames?: readonly string[];
-  /** The provider and tiers that apply if there's no configuration file and the variable is set. */
+  /**
+   * If there's no configuration file and the environment variable `variable` is set, the gateway uses these providers
+   * and tiers.
+   */
   readonly starter?: { readonly variable: VariableName; readonly values: FileValues };
 }
 

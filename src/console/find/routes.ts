@@ -1,6 +1,6 @@
 /**
- * Finds pages, projects, keys and calls for a text. The results have a page of their own, and with JavaScript they're
- * also in the command palette that Ctrl K opens (`frame/palette.js`).
+ * Searches for pages, projects, keys and calls. Shows the results on a page of their own. With JavaScript, you can also
+ * press Ctrl K and search in the command palette (`frame/palette.js`).
  */
 import { addDays, startOf } from '../../core/time-zone.ts';
 import type { Queries } from '../../db/database.ts';
