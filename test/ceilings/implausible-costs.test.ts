@@ -8,7 +8,7 @@ describeAnyDatabase('a cost above Number.MAX_SAFE_INTEGER', (database) => {
   let process: TestProcess | null = null;
   afterEach(async () => process?.admission.stop());
 
-  test('exhausts the ceiling after an implausibly high cost', async () => {
+  test('admits no more calls after a call with an implausibly high cost', async () => {
     process = createTestProcess({ database: database(), clock: clockAt(noon) });
     await process.admission.start();
     const [limits, others] = [limitsOf({ cost: 1_000, tpm: 1_000 }), limitsOf({ cost: 1_000 })];

@@ -6,8 +6,9 @@ import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { Database } from '../../src/db/database.ts';
 import { describeAnyDatabase, describeDatabases } from '../db/databases.ts';
-import { clockAt, noon, until } from '../journal/calls.ts';
+import { clockAt, noon } from '../journal/calls.ts';
 import { eachCallIsCountedOnce, grantedIsWithinLimit, outstandingIsGrantedMinusReturned } from '../simulation/invariants.ts';
+import { until } from '../support/until.ts';
 import {
   type CounterRow,
   countersIn,
@@ -155,7 +156,7 @@ describeAnyDatabase('quota that another process has already used', (database) =>
       if (settled) one.settle(settled, { costNanos: 600 });
       // While the usage is part of a lease, it counts as quota that another process may still return. The other process
       // refuses a call if that takes too long, which happens on a busy machine.
-      await until(async () => (await other.admit(limits, { costNanos: 500 })) !== null, 'the call is admitted');
+      await until('the call is admitted', async () => (await other.admit(limits, { costNanos: 500 })) !== null);
       expect([requests > 0, one.journal()]).toEqual([true, []]);
     } finally {
       await Promise.all([one.admission.stop(), other.admission.stop()]);

@@ -11,7 +11,8 @@ import { createLeaseStore, type LeaseStore } from '../../src/ceilings/lease-stor
 import type { Reservation } from '../../src/ceilings/reservation.ts';
 import type { Database } from '../../src/db/database.ts';
 import { describeAnyDatabase } from '../db/databases.ts';
-import { clockAt, keepingLogger, noon, until } from '../journal/calls.ts';
+import { clockAt, keepingLogger, noon } from '../journal/calls.ts';
+import { until } from '../support/until.ts';
 import { limitsOf } from './quota-harness.ts';
 
 describeAnyDatabase('quota leased ahead of time', (database) => {
@@ -74,7 +75,7 @@ describeAnyDatabase('quota leased ahead of time', (database) => {
   };
 
   const untilLeasedAhead = ({ leasedStarts }: Started, counters: number): Promise<void> =>
-    until(() => leasedStarts.filter((leasedStart) => leasedStart === noon + 60_000).length === counters, 'quota of the next minute');
+    until('quota of the next minute', () => leasedStarts.filter((leasedStart) => leasedStart === noon + 60_000).length === counters);
 
   test('leases quota for the next minute in advance if a key is in use', async () => {
     const clock = clockAt(noon);

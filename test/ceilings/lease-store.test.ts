@@ -137,7 +137,7 @@ describeDatabases('ceiling counters and leases', (database) => {
     expect((await refused).map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected', 'rejected']);
   });
 
-  test("gives back the quota of a call that can't be stored", async () => {
+  test("releases the quota of a call that can't be stored", async () => {
     const limits = limitsOf({ calls: 1 });
     const { admission, admit, settle, journal } = await start();
     const call = await admit(limits);

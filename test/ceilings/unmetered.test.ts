@@ -6,9 +6,10 @@ import type { StoreDownPolicy } from '../../src/core/windows.ts';
 import type { Database } from '../../src/db/database.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
-import { clockAt, noon, until } from '../journal/calls.ts';
+import { clockAt, noon } from '../journal/calls.ts';
 import { createFaultProxy, type FaultProxy } from '../support/fault-proxy.ts';
 import { createTestDatabase, describePostgres } from '../support/postgres.ts';
+import { until } from '../support/until.ts';
 import { type Bounds, countersIn, createTestProcess, limitsOf, type RunningCall, type TestProcess } from './quota-harness.ts';
 
 describePostgres('admission while the database is unavailable', () => {
@@ -59,7 +60,7 @@ describePostgres('admission while the database is unavailable', () => {
       for (const call of running) process.settle(call);
       expect(await admit(process, limits)).toBeNull();
       await network.connect();
-      await until(() => isMetered(process, limits), 'the store recovers');
+      await until('the store recovers', () => isMetered(process, limits));
       await process.store();
       const [counter] = await countersIn(database, limits.projectId);
       expect(counter).toMatchObject({ settled: 60, rows: 60 });
@@ -116,7 +117,7 @@ describePostgres('admission while the database is unavailable', () => {
       await network.sever();
       for (const call of await admitMany(process, limits, {}, 6)) process.settle(call);
       await network.connect();
-      await until(() => isMetered(process, limits), 'the store recovers');
+      await until('the store recovers', () => isMetered(process, limits));
       await network.sever();
       const unmetered = (await admitMany(process, limits, {}, 200)).filter(({ reservation }) => reservation.isUnmetered);
       expect(unmetered).toHaveLength(4);

@@ -13,7 +13,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(dataDir, { recursive: true, force: true }));
 
-test('finds the address of the service that runs in a data directory', async () => {
+test('finds the address of the service that uses a data directory', async () => {
   const service = createServer((_request, response) => void response.end());
   service.listen(0, '127.0.0.1');
   await once(service, 'listening');

@@ -222,7 +222,7 @@ test('the help of each command group lists all its commands, and fits on a scree
   }
 });
 
-test('reports a missing or invalid argument of each command in one line', async () => {
+test('reports missing and invalid arguments of every command on a single line', async () => {
   const given: Readonly<Record<string, string>> = { project: 'asked', email: 'x@example.com', model: 'a/b' };
   // Their first argument is a file, or they read standard input.
   const tried = Object.entries(commands).filter(([name]) => !name.endsWith(' import'));
@@ -470,7 +470,7 @@ test('the `calls` command prints a table or JSON', async () => {
   expect(written).toBe('No attempt failed.\n');
 });
 
-test('says that nothing matches if an empty list was filtered', async () => {
+test('says that nothing matches the filter if a filtered list is empty', async () => {
   await gateway('projects create called');
   const texts: string[] = [];
   const lines = ['calls --source nobody', 'calls --failed --source nobody', 'calls --refused', 'calls --refused --source nobody --limit 5'];

@@ -33,7 +33,7 @@ describe('usage reprice', () => {
   const lent = shareGateway({ database: 'any' });
   const window = () => ['--from', new Date(Date.now() - hourMs).toISOString(), '--to', new Date(Date.now() + hourMs).toISOString()];
 
-  test('a key can be used again after a wrong price was corrected and its calls repriced', async () => {
+  test('lets a key make calls again after a wrong price is corrected and its calls are repriced', async () => {
     const { url, admin, withProject, database: store, app } = lent();
     const { call: callFreely, project: slug } = await withProject('typo');
     const setPrice = (input: number) => admin('PUT', '/provision/catalog', { models: { 'one/typo': { input, output: input } } });
@@ -85,7 +85,7 @@ describe('usage reprice', () => {
     expect(audit).toMatchObject([{ outcome: 'ok', project_id: null, detail: { models: ['one/typo'] } }]);
   });
 
-  test('prices calls of unknown cost with the price that applied when they started', async () => {
+  test('prices calls with an unknown cost at the price that applied when they started', async () => {
     const { url, withProject, database: store } = lent();
     const projects = [await withProject('first'), await withProject('second')];
     for (const { call } of projects) await (await call('/v1/chat/completions', chat('two/echo'))).text();
@@ -180,7 +180,7 @@ describe('`usage reprice` with invalid arguments', () => {
       '--models: there is no current price for one/none',
     ],
     [['--from', '2026-11-01', '--to', '2026-11-02', '--project', 'nobody'], 'no such project'],
-  ])('reports the error of %j in one line', async (options, sentence) => {
+  ])('reports the error in %j on a single line', async (options, sentence) => {
     const { status, written, errors } = await run(lent().url, 'usage', 'reprice', ...options);
     expect([status, written]).toEqual([1, '']);
     expect(errors).toContain(`gateway: ${sentence}`);
@@ -194,7 +194,7 @@ describe('`usage reprice` with invalid arguments', () => {
     expect(written).toMatch(/^calls in the window +0$/m);
   });
 
-  test('repricing calls returns 401 without the admin token', async () => {
+  test('returns 401 if calls are repriced without the admin token', async () => {
     const { url, key, admin } = lent();
     const response = await fetch(`${url}/provision/usage/reprice`, { method: 'POST', headers: { authorization: `Bearer ${key}` } });
     expect(response.status).toBe(401);

@@ -129,7 +129,7 @@ describe('requests from the Temporal UI', () => {
     expect(body).not.toContain('private');
   });
 
-  test("replaces a payload that can't be decrypted with the reason", async () => {
+  test("shows the reason in place of a payload that can't be decrypted", async () => {
     const known = { ...(await encode(planted, [key])) };
     const damaged = { ...(await encode(planted, [key])), data: randomBytes(64).toString('base64') };
     const unknown = await encode(planted, [randomBytes(32)]);

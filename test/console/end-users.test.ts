@@ -70,7 +70,7 @@ describe('the page of a single end user', () => {
     expect(page).not.toContain(`${base}/memory/${removed}"`);
   });
 
-  test('links each figure about an end user to the list of counted items', async () => {
+  test("links each count on an end user's page to the list of items", async () => {
     const page = (await (await member.get(pathOf(ann))).text()).replaceAll('&amp;', '&');
     const linkOf = (label: string): string => new RegExp(`class="row-link" href="([^"]*)">${label}<`).exec(page)?.[1] ?? '';
     const rowsOf = async (label: string): Promise<number> =>
@@ -91,7 +91,7 @@ describe('the page of a single end user', () => {
     expect(await exported.text()).toContain('Ann pins this');
   });
 
-  test('counts at most the newest 1,000 calls of an end user', async () => {
+  test('counts only the newest 1,000 calls of an end user', async () => {
     await storeCallsOf('busy', 1_003, { result: { costNanos: 10_000_000 } });
     const text = await textOf(member.get(pathOf('busy')));
     expect(text).toMatch(/Calls 1,000\+ 0 errors/);
@@ -118,7 +118,7 @@ describe('the page of a single end user', () => {
     expect((await member.get(`${base}/end-users/a%0Ab`)).status).toBe(404);
   });
 
-  test('shows end users who only have outdated facts, entities, ratings or passages', async () => {
+  test('shows an end user who only has outdated facts, entities, ratings or passages', async () => {
     const { database, admin } = gateway();
     await database.query(
       `insert into memory_facts (id, project_id, subject, source_id, relation, target_id, fact, lexemes, valid_from, valid_to)
@@ -168,7 +168,7 @@ describe('the page of a single end user', () => {
     expect(await textOf(member.get(pathOf('many')))).toContain('Closed memories 0+');
   });
 
-  test('can open end users with the ids `.` and `..`, which browsers remove from paths', async () => {
+  test('opens the pages of end users whose ids are `.` and `..`', async () => {
     for (const subject of ['.', '..']) {
       await write(`About ${subject}`, subject);
       expect(await listed(`?q=${encodeURIComponent(subject)}`)).toContain(`sha256=${hashSubjectHex(subject)}`);

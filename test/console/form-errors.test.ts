@@ -93,7 +93,7 @@ async function submit({ action, values }: Form, field: string, value: string): P
   return response.status < 400 ? null : { field, status: response.status, message: toText(message), labels: labelsOf(page) };
 }
 
-test('refuses NUL in every field of every form', async () => {
+test('refuses NUL characters in every field of every form', async () => {
   const accepted: string[] = [];
   for (const form of forms)
     for (const field of form.fields) {
@@ -104,7 +104,7 @@ test('refuses NUL in every field of every form', async () => {
   expect(forms.length).toBeGreaterThan(20);
 });
 
-test('refuses control characters in every name', async () => {
+test('refuses control characters in every name field', async () => {
   const tried = new Set<string>();
   const accepted: string[] = [];
   for (const form of forms)
@@ -124,7 +124,7 @@ test('refuses control characters in every name', async () => {
   );
 });
 
-test('errors name fields by the labels of the form, and are shown at the fields', async () => {
+test("shows each error next to its field and uses the field's label in the message", async () => {
   const raw: string[] = [];
   const unmarked: string[] = [];
   const ofWholeForm = new Set<string>();
@@ -165,7 +165,7 @@ test('errors name fields by the labels of the form, and are shown at the fields'
   );
 });
 
-test('pages without a form name its fields by the same labels', async () => {
+test("uses the same field labels on pages that don't contain the form", async () => {
   // Forms with passwords, confirmations and the checkboxes of lists don't appear on other pages, and tiers do by name.
   const isSkipped = (name: string): boolean => /^(?:password|current|repeated|revoke_tokens|confirmation)$|-|\.\d+\./.test(name);
   const plain = (label: string): string => label.replace(/ \(.*\)$/, '').toLowerCase();

@@ -47,13 +47,13 @@ const expectHeldBytes = (bytes: number): Promise<void> =>
   });
 
 describe('forms', () => {
-  test.each(forms)("refuses a large form that is sent to $path without a session, and doesn't parse it", async ({ path, access }) => {
+  test.each(forms)('refuses a large form sent to $path without a session before parsing it', async ({ path, access }) => {
     const response = await submit(path, 'a&'.repeat(520_000));
     const signIn = response.headers.get('location');
     expect([response.status, signIn]).toEqual(access === 'anyone' ? [413, null] : [303, '/console/sign-in?next=%2Fconsole']);
   });
 
-  test.each(forms)('refuses a form with too many fields that is sent to $path with a session', async ({ path }) => {
+  test.each(forms)('refuses a form with too many fields sent to $path with a session', async ({ path }) => {
     const response = await submit(path, 'a&'.repeat(2_000), admin.cookie);
     expect(response.status).toBe(400);
     expect(await response.text()).toMatch(/The form has more than (?:100|2000) fields; go back, remove some of them and submit it again\./);
@@ -65,14 +65,14 @@ describe('forms', () => {
   });
 });
 
-test('shows a form with a field whose name has thousands of parts', async () => {
+test('keeps a form field whose name has thousands of parts when the user has to sign in', async () => {
   const name = 'x.'.repeat(7_000);
   const response = await submit('/console/p/acme/keys', `${name}=b`);
   expect(response.status).toBe(401);
   expect(await response.text()).toContain(`name="${name}"`);
 });
 
-test.each(['', '/stream', '/edit', '/code'])('refuses texts in the playground that are too long, but not images (%s)', async (route) => {
+test.each(['', '/stream', '/edit', '/code'])('refuses playground texts that are too long but accepts large images (%s)', async (route) => {
   const post = (field: string, value: string) => admin.post(`/console/p/acme/playground${route}`, { model: 'standard', [field]: value });
   const image = `data:image/png;base64,${'a'.repeat(600_000)}`;
   expect((await post('prompt', '"'.repeat(600_000))).status).toBe(413);
@@ -84,8 +84,8 @@ test.each(['', '/stream', '/edit', '/code'])('refuses texts in the playground th
   expect((await post('image', image)).status).toBe(200);
 });
 
-describe('memory for bodies', () => {
-  test('counts the bytes of every form until its sender disconnects', async () => {
+describe('memory used by request bodies', () => {
+  test('counts the bytes of a form until the sender disconnects', async () => {
     for (const headers of [{}, { cookie: admin.cookie }]) {
       const sockets = forms.map(({ path }) => sendPart(path, 5_000, headers));
       await expectHeldBytes(forms.length * 5_000);
@@ -104,7 +104,7 @@ describe('memory for bodies', () => {
     await expectHeldBytes(0);
   });
 
-  test("doesn't let visitors from one network use more than a mebibyte", async () => {
+  test('limits forms from visitors in one network to a total of one mebibyte', async () => {
     const sockets = Array.from({ length: 64 }, () => sendPart('/console/sign-in', 16_383, {}));
     await expectHeldBytes(64 * 16_383);
     expect((await submit('/my-key', 'key=x'.padEnd(100, 'x'))).status).toBe(503);

@@ -93,7 +93,7 @@ test("warns about a key's models if the project may not use their provider", asy
   expect(await textOf(admin.get(`/console/p/closed/keys/${prefix}`))).toMatch(/one\/echo +provider not allowed/);
 });
 
-test('keeps a model name that no longer exists but rejects new unknown names', async () => {
+test("keeps a key's model name that no longer exists but rejects new unknown names", async () => {
   await gateway().admin('PUT', '/provision/teams/acme', { tiers: { seasonal: ['one/echo'] } });
   const { prefix } = await issue({ name: 'season', models: 'seasonal' });
   await gateway().admin('PUT', '/provision/teams/acme', { tiers: {} });
@@ -107,7 +107,7 @@ test('keeps a model name that no longer exists but rejects new unknown names', a
   expect(decodeEntities(await (await change('seasonal\nseasonel')).text())).toContain('"seasonel" is neither a tier nor a model');
 });
 
-test("accepts a model for a key that isn't in the catalog but shows a notice", async () => {
+test("accepts a key with a model that isn't in the catalog but shows a notice", async () => {
   const { page, prefix } = await issue({ name: 'new model', models: 'one/brand-new' });
   expect(page).toContain('The catalog does not list every model of this key');
   expect(await textOf(member.get(`${path}/keys/${prefix}`))).toContain('one/brand-new not in the catalog');

@@ -8,7 +8,7 @@ import { describePostgres } from '../support/postgres.ts';
 describePostgres('console pages of a locked project', () => {
   const gateway = shareGateway({ database: 'server' });
 
-  it('wait for the newest calls of the project', async () => {
+  it('console pages include calls that were made while the project was locked', async () => {
     const { app, database, admin, call } = gateway();
     const owner = await signIn(gateway(), 'owner');
     const projectId = (await app.projects.findBySlug('acme'))?.id ?? '';

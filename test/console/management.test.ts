@@ -183,7 +183,7 @@ describe('keys', () => {
     expect([foreign.status, (await foreign.text()).includes(prefix ?? '-')]).toEqual([422, false]);
   });
 
-  test("doesn't let the browser choose the reserved id of internal calls for a new key", async () => {
+  test("doesn't let the browser choose the id of a new key", async () => {
     const before = await textOf(member.get(`${path}/keys`));
     for (const key_id of ['00000000-0000-0000-0000-000000000000', '01900000-0000-4000-8000-000000000000']) {
       expect((await owner.post(`${path}/keys`, { name: 'own id', key_id })).status).toBe(200);
@@ -228,7 +228,7 @@ describe('keys', () => {
       );
   });
 
-  test('exports virtual keys as CSV, including revoked ones on request', async () => {
+  test('exports all virtual keys as CSV, including revoked ones', async () => {
     const csv = await (await member.get(`${path}/keys.csv?show=all`)).text();
     expect(csv.split('\r\n')[0]).toMatch(/^name,prefix,state,models/);
     expect(csv).toMatch(/\r\nshop,[a-z0-9]{8},revoked,standard one\/echo,\$2\.50 per day,60 calls in total/);
@@ -367,7 +367,7 @@ describe('routing settings', () => {
   });
 });
 
-test("testing content rules doesn't log the text", async () => {
+test("doesn't log the text that content rules are tested with", async () => {
   const rules = [
     { class: 'expression', place: 'input', action: 'block', expression: 'Project \\w+' },
     { class: 'email', place: 'input', action: 'observe' },

@@ -112,7 +112,7 @@ describe('every page is accessible, small and works without JavaScript', () => {
 
   // Jest needs the titles before the ids exist.
   const ids = new Proxy({}, { get: () => 'ID' });
-  test.each([...pagesOf({ slug: 'acme', subject: `ann ${texts[0]}`, ids }).entries()])('checks page %i, %s', async (index) => {
+  test.each([...pagesOf({ slug: 'acme', subject: `ann ${texts[0]}`, ids }).entries()])('page %i is accessible: %s', async (index) => {
     const path = pagesOf(planted)[index];
     const { scripted, light, dark } = browsers;
     scripted.problems.length = 0;

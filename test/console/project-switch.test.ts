@@ -51,7 +51,7 @@ test.each([
   ['/keys/new', '/keys'],
   ['/routing/edit', '/routing'],
   ['/erase?subject=ann', '/overview'],
-])('switches from %s to %s', async (path, expected) => {
+])('switching projects on %s leads to %s', async (path, expected) => {
   expect(await pageInBeta(path)).toBe(expected);
 });
 

@@ -113,7 +113,7 @@ test('saves an unknown model only after the user confirms the warning', async ()
   await reset();
 });
 
-test("shows a project's tier named `constructor`, which every object inherits", async () => {
+test('shows a tier that is named `constructor`', async () => {
   const saved = await gateway().admin('PUT', '/provision/teams/acme', { tiers: { constructor: ['two/echo'] } });
   expect(saved.status).toBe(200);
   const page = await member.get(`${path}/routing`);
@@ -124,7 +124,7 @@ test("shows a project's tier named `constructor`, which every object inherits", 
   await reset();
 });
 
-test('checks the tiers of an application in the same way as those of a project', async () => {
+test("validates an application's tiers the same way as a project's", async () => {
   await reset();
   const url = `${path}/applications/application?${new URLSearchParams({ name: 'a b' })}`;
   const { page, close } = await open(url);
@@ -143,7 +143,7 @@ test('checks the tiers of an application in the same way as those of a project',
   await close();
 });
 
-test('lets only project owners rearrange the models of a tier', async () => {
+test('lets only project owners rearrange the models in a tier', async () => {
   for (const action of ['routing/edit/arrange', 'applications/new/arrange', 'applications/application/arrange']) {
     expect((await member.post(`${path}/${action}`, { arrange: 'add-tier:tiers' })).status).toBe(403);
     expect((await owner.post(`${path}/${action}?name=x`, { csrf: 'wrong' })).status).toBe(403);

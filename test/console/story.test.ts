@@ -184,7 +184,7 @@ describe('the first hour with the console', () => {
     expect(await jsonOf(gateway.admin('GET', '/provision/teams/default/memory'))).toMatchObject({ batch_of: 500 });
   });
 
-  test('recalls a memory again that was rated wrong twice and then confirmed', async () => {
+  test('recalls a memory again after it was rated wrong twice and then confirmed', async () => {
     const written = await jsonOf<{ id: string }>(gateway.call(key, '/v1/memory/items', { text: 'Prefers invoices as PDF.', subject }));
     for (const rating of ['wrong', 'wrong'])
       expect((await gateway.call(key, `/v1/memory/items/${written.id}/rating`, { rating })).ok).toBe(true);
@@ -223,7 +223,7 @@ describe('the first hour with the console', () => {
     await page.getByRole('link', { name: 'I live in Larvik.' }).waitFor();
   });
 
-  test("lets a project owner but not a member erase an end user's data", async () => {
+  test("lets a project owner, but not a member, erase an end user's data", async () => {
     const people = new Map<string, Page>();
     for (const role of ['member', 'owner']) {
       await open('Members');

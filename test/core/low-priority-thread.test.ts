@@ -68,7 +68,7 @@ testOnLinux("lowers the priority of V8's threads, which collect the garbage of j
   expect(new Set(threads.map((id) => getPriority(Number(id))))).toEqual(new Set([lowered(10)]));
 });
 
-test('runs a password while a large body is being read', async () => {
+test('hashes a password while a large body is being read', async () => {
   const ended: string[] = [];
   const body = runBlock('a', { flag: new Int32Array(blocked) }).then(({ woken }) => {
     expect(woken).not.toBe('timed-out');

@@ -35,7 +35,7 @@ test.each([
   expect(iso(startOfNext(unit, zone, at(time)))).toBe(next);
 });
 
-test('creates the formats of a time zone only once for all spellings of its name', () => {
+test("creates a time zone's formatters only once, even if its name is spelled differently", () => {
   const use = (zone: string): unknown[] => [
     offsetAt(zone, at('2026-07-01T00:00:00Z')),
     formatTimeIn(at('2026-07-01T00:00:00Z'), zone),

@@ -23,7 +23,7 @@ test('runs everything from one turn of the event loop together, in order', async
   expect(ran).toEqual(['first', 'second', 'third', 'after first', 'after second', 'after third']);
 });
 
-test('runs what follows once, in the same turn, when all steps of the batch are done', async () => {
+test('runs the follow-up once, in the same turn, after all steps of the batch', async () => {
   const batch = createTurnBatch();
   const ran: string[] = [];
   const handle = async (name: string, steps: number): Promise<void> => {
@@ -37,7 +37,7 @@ test('runs what follows once, in the same turn, when all steps of the batch are 
   expect(ran).toEqual(['short', 'long', 'written']);
 });
 
-test('runs what follows even if there is nothing in the batch', async () => {
+test('runs the follow-up even if the batch is empty', async () => {
   const batch = createTurnBatch();
   const ran: string[] = [];
   batch.runAfter(() => ran.push('written'));
@@ -59,7 +59,7 @@ test('runs callbacks that were added by the batch in the next turn', async () =>
   expect(ran).toEqual(['first', 'second']);
 });
 
-test("doesn't run callbacks in the async context of whoever came first", async () => {
+test("doesn't run callbacks in the async context of the first caller", async () => {
   const batch = createTurnBatch();
   const context = new AsyncLocalStorage<string>();
   const contexts: unknown[] = [];

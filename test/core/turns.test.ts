@@ -53,7 +53,7 @@ test('gives concurrent callers separate turns of the event loop', async () => {
   expect(new Set(at).size).toBe(5);
 });
 
-test('lets others run for several turns between two pieces if they have work, and for one if they have none', async () => {
+test('waits several turns between two pieces if other work is queued, and one turn otherwise', async () => {
   const turnsPerPiece = async (turnMs: number): Promise<number> => {
     let time = 0;
     let turns = 0;
@@ -84,7 +84,7 @@ test.each([
   expect(performance.now() - from).toBeGreaterThan(5 * ms - 5);
 });
 
-test('waits for other work, but not for its own', async () => {
+test("yields to other work, but doesn't wait for its own", async () => {
   /** Does 60 pieces of 2 ms on a simulated clock, with other work in between. */
   const work = async (othersMs: number): Promise<void> => {
     let time = 0;

@@ -113,7 +113,7 @@ test('starts requests as fast as they arrive once 10,000 are waiting', () => {
   expect(turn()).toHaveLength(5_000);
 });
 
-test("doesn't look at the requests that keep waiting", () => {
+test('does no work for requests that keep waiting', () => {
   const { receive, turn, checks } = createStarts(1);
   receive('busy', 1_000);
   receive('searching', 1_000, '/v1/memory/search');
@@ -250,7 +250,7 @@ test('starts a single search if many calls and searches arrive together after a 
   expect(starts.turn().filter((project) => project === 'searching')).toHaveLength(1);
 });
 
-test('starts searches as soon as no calls are waiting any more if these have waited for less than 20 ms', () => {
+test('resumes searches as soon as no calls are waiting if the calls waited less than 20 ms', () => {
   const starts = createStarts(0.1);
   starts.receive('busy', 20);
   starts.receive('searching', 16, '/v1/memory/search');
@@ -284,7 +284,7 @@ test("a project's own waiting calls don't hold back its searches", () => {
   expect(turn().length).toBeGreaterThan(16);
 });
 
-test('starts only a search every 50 ms for half a second after calls have waited', () => {
+test('starts one search every 50 ms for another half second after calls had to wait', () => {
   const starts = createStarts(1);
   starts.receive('busy', 60);
   starts.turn();

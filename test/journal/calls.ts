@@ -119,18 +119,6 @@ export async function withFolder<Result>(work: (folder: string) => Promise<Resul
   }
 }
 
-/** Tests may replace `performance.now` by a clock that stands still, but waiting has to end. */
-const realNow = performance.now.bind(performance);
-
-/** Resolves once `condition` holds, and fails after a minute. */
-export async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  const end = realNow() + 60_000;
-  while (!(await condition())) {
-    if (realNow() > end) throw new Error(`timed out: ${what}`);
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-}
-
 /** A database that stores nothing. Every statement returns no rows. */
 export function emptyDatabase(): Database & { fail(error: Error | null): void; transactions(): number } {
   let failure: Error | null = null;

@@ -15,7 +15,8 @@ import { createJournal } from '../../src/journal/journal.ts';
 import { storeCalls } from '../../src/usage/store-calls.ts';
 import { describeAnyDatabase } from '../db/databases.ts';
 import { copyEmbeddedTemplate } from '../support/embedded-template.ts';
-import { clockAt, keepingLogger, noon, settledCall, until, withFolder, withText } from './calls.ts';
+import { until } from '../support/until.ts';
+import { clockAt, keepingLogger, noon, settledCall, withFolder, withText } from './calls.ts';
 
 /**
  * Settles calls while the database is damaged, then repairs it. Expects that all calls are stored with their text and
@@ -35,14 +36,14 @@ async function expectAllStoredAfterRepair(database: Database, expectedCode: stri
       drain.start();
       const calls = Array.from({ length: 20 }, (_value, index) => settledCall({ content: withText(`text ${index}`) }));
       await Promise.all(calls.map((call) => journal.settle(call)));
-      await until(() => logger.lines.some(({ level }) => level === 'error'), 'the failure is logged');
+      await until('the failure is logged', () => logger.lines.some(({ level }) => level === 'error'));
       expect(logger.lines).toMatchObject([
         { message: 'failed to copy the journal to the database; records are kept on disk', fields: { err: { code: expectedCode } } },
       ]);
       expect(drain.counts()).toMatchObject({ stored: 0, quarantined: 0, rejected: 0 });
       expect(drain.counts().backlogBytes).toBeGreaterThan(0);
       await repair();
-      await until(() => drain.counts().backlogBytes === 0, 'all calls are stored');
+      await until('all calls are stored', () => drain.counts().backlogBytes === 0);
       expect(drain.counts()).toMatchObject({ stored: 20, quarantined: 0, rejected: 0 });
       expect(texts.toSorted()).toEqual(calls.map(({ content }) => content?.request.toString()).toSorted());
       expect(await countStored(database, calls)).toBe(20);

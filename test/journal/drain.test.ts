@@ -8,6 +8,7 @@ import type { Failpoint, HitFailpoint } from '../../src/journal/failpoints.ts';
 import { createJournal, type Journal } from '../../src/journal/journal.ts';
 import { storeCalls } from '../../src/usage/store-calls.ts';
 import { describeDatabases } from '../db/databases.ts';
+import { until } from '../support/until.ts';
 import {
   attemptStart,
   clockAt,
@@ -17,7 +18,6 @@ import {
   keepingLogger,
   noon,
   settledCall,
-  until,
   withFolder,
   withText,
 } from './calls.ts';
@@ -48,7 +48,7 @@ describe('the drain', () => {
         const call = settledCall({ content: withText('{"messages":[]}') });
         await journal.open(call.metadata, attemptStart);
         await journal.settle(call);
-        await until(() => batches.length > 0, 'the call is stored');
+        await until('the call is stored', () => batches.length > 0);
         expect(batches).toEqual([[call]]);
         expect(reads.count).toBeGreaterThanOrEqual(expectedReads);
         if (expectedReads === 0) expect(reads.count).toBe(0);
@@ -103,10 +103,10 @@ describe('the drain', () => {
         drain.start();
         const calls = Array.from({ length: count }, () => settledCall({ content: withText('x'.repeat(bytes)) }));
         await Promise.all(calls.map((call) => journal.settle(call)));
-        await until(() => idsOf(batches).length === count, 'the batch is stored');
+        await until('the batch is stored', () => idsOf(batches).length === count);
         await journal.settle(settledCall());
         drain.wake();
-        await until(() => idsOf(batches).length === count + 1, 'the last call is stored');
+        await until('the last call is stored', () => idsOf(batches).length === count + 1);
       },
       { intervalMs: 60_000, segmentBytes: 10_000_000 },
     ),
@@ -147,7 +147,7 @@ describe('the drain', () => {
       await journal.open(open, attemptStart);
       for (let round = 0; round < 20; round += 1) await journal.settle(settledCall({ content: withText('x'.repeat(10_000)) }));
       await drain.waitUntilDrained();
-      await until(() => journal.segments().length === 1, 'stored segments are deleted');
+      await until('stored segments are deleted', () => journal.segments().length === 1);
       expect(journal.segments()[0]?.number).toBeGreaterThan(3);
       expect(journal.state().openCalls).toBe(1);
       expect((await readFile(journal.segments()[0]?.file ?? '')).toString('latin1')).toContain(open.id);
@@ -161,7 +161,7 @@ describe('the drain', () => {
       await drain.waitUntilDrained();
       clock.move(10_001);
       await journal.settle(settledCall());
-      await until(async () => (await readdir(journal.folder)).every((name) => !name.startsWith('segment')), 'the last segment is deleted');
+      await until('the last segment is deleted', async () => (await readdir(journal.folder)).every((name) => !name.startsWith('segment')));
     }));
 
   test('stop() stores the remaining calls and deletes all journal segments', () =>
@@ -250,10 +250,10 @@ describe('during a database outage', () => {
         drain.start();
         const calls = Array.from({ length: 2_000 }, () => settledCall({ content: withText('y'.repeat(200)) }));
         await Promise.all(calls.map((call) => journal.settle(call)));
-        await until(() => logger.lines.some(({ level }) => level === 'warn'), 'the outage is logged');
+        await until('the outage is logged', () => logger.lines.some(({ level }) => level === 'warn'));
         expect(journal.segments().length).toBeGreaterThan(5);
         database.fail(null);
-        await until(() => idsOf(batches).length === calls.length, 'all calls are stored');
+        await until('all calls are stored', () => idsOf(batches).length === calls.length);
         expect(idsOf(batches)).toEqual(calls.map(({ metadata }) => metadata.id));
         expect(logger.lines.filter(({ level }) => level === 'warn')).toHaveLength(1);
         expect(Math.max(...batches.map((batch) => batch.length))).toBeLessThanOrEqual(500);
@@ -271,7 +271,7 @@ describe('during a database outage', () => {
         const calls = Array.from({ length: 1_200 }, () => settledCall());
         await Promise.all(calls.map((call) => journal.settle(call)));
         drain.start();
-        await until(() => idsOf(reported).length >= calls.length, 'all calls are stored');
+        await until('all calls are stored', () => idsOf(reported).length >= calls.length);
         await drain.waitUntilDrained();
         expect(idsOf(reported)).toEqual(calls.map(({ metadata }) => metadata.id));
         expect(drain.counts()).toMatchObject({ stored: 1_200 });
@@ -298,10 +298,10 @@ describe('during a database outage', () => {
     return withDrain(
       async ({ journal, drain, clock, batches }) => {
         drain.start();
-        await until(() => runs > 0, 'prepare ran');
+        await until('prepare ran', () => runs > 0);
         isUnavailable = false;
         await journal.settle(settledCall());
-        await until(() => batches.length === 1, 'the call is stored');
+        await until('the call is stored', () => batches.length === 1);
         const before = runs;
         await journal.settle(settledCall());
         await drain.waitUntilDrained();

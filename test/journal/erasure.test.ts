@@ -6,8 +6,9 @@ import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import type { SettledCall } from '../../src/core/call.ts';
 import { createQuarantine, deleteQuarantined } from '../../src/journal/quarantine.ts';
+import { until } from '../support/until.ts';
 import { createBrokenDisk } from './broken-disk.ts';
-import { attemptStart, connectionError, factsOf, settledCall, until, withFolder, withText } from './calls.ts';
+import { attemptStart, connectionError, factsOf, settledCall, withFolder, withText } from './calls.ts';
 import { idsOf, withDrain } from './drain-helper.ts';
 
 const about = (subject: string): { memory: { mode: 'write'; explicitWrite: false; subject: string } } => ({
@@ -71,7 +72,7 @@ test('drainAndDelete() completes after calls were lost on a full disk', () => {
       expect(openCalls).toBe(parkedCalls);
       expect(idsOf([lost])).toEqual(calls.slice(0, lostCalls).map(({ metadata }) => metadata.id));
       disk.fail(null);
-      await until(() => journal.state().accepting, 'the journal accepts calls again');
+      await until('the journal accepts calls again', () => journal.state().accepting);
       drain.start();
       expect(await drain.drainAndDelete()).toBe(true);
       expect(idsOf(batches)).toEqual(calls.slice(lostCalls).map(({ metadata }) => metadata.id));
@@ -93,7 +94,7 @@ test('drainAndDelete() returns false during a database outage', () =>
     database.fail(null);
     drain.start();
     expect(await drain.drainAndDelete()).toBe(true);
-    await until(async () => (await textOf(journal.folder)) === '', 'the text is deleted');
+    await until('the text is deleted', async () => (await textOf(journal.folder)) === '');
   }));
 
 test('erases only quarantined files that name the end user in the same project', () =>

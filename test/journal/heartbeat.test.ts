@@ -8,7 +8,8 @@ import { createHeartbeat, deleteIfStale, deleteProcess, type Heartbeat, listLive
 import { describeDatabases } from '../db/databases.ts';
 import { withFaultProxy } from '../support/fault-proxy.ts';
 import { createTestDatabase, describePostgres, openTestDatabase } from '../support/postgres.ts';
-import { keepingLogger, noon, until } from './calls.ts';
+import { until } from '../support/until.ts';
+import { keepingLogger, noon } from './calls.ts';
 
 const idsOf = async (database: Database): Promise<string[]> => (await listLiveProcesses(database)).map(({ id }) => id);
 
@@ -27,11 +28,11 @@ describeDatabases('processes', (database) => {
   test('lists a process as live from its start until it stops', async () => {
     const { id, heartbeat } = createTestHeartbeat();
     heartbeat.start();
-    await until(async () => (await idsOf(database())).includes(id), 'it is listed');
+    await until('it is listed', async () => (await idsOf(database())).includes(id));
     const [first] = await listLiveProcesses(database());
     await until(
-      async () => Number((await listLiveProcesses(database()))[0]?.heartbeatAt) > Number(first?.heartbeatAt),
       'the heartbeat is updated',
+      async () => Number((await listLiveProcesses(database()))[0]?.heartbeatAt) > Number(first?.heartbeatAt),
     );
     const [later] = await listLiveProcesses(database());
     expect(later).toEqual({ ...first, heartbeatAt: expect.anything() });
@@ -50,7 +51,7 @@ describeDatabases('processes', (database) => {
     expect(await idsOf(database())).toEqual([dying]);
     const { heartbeat } = createTestHeartbeat();
     heartbeat.start();
-    await until(async () => (await rows()).length === 3, 'the heartbeat is written');
+    await until('the heartbeat is written', async () => (await rows()).length === 3);
     expect(await rows()).toContain(dead);
     await heartbeat.stop();
     const healthy = createHeartbeat({
@@ -62,7 +63,7 @@ describeDatabases('processes', (database) => {
     });
     await setHeartbeatAge(database(), dying, 0);
     healthy.start();
-    await until(async () => !(await rows()).includes(dead), 'the stale row is deleted');
+    await until('the stale row is deleted', async () => !(await rows()).includes(dead));
     await healthy.stop();
     await deleteProcess(database(), dying);
   });
@@ -103,19 +104,19 @@ describePostgres('a process during a database outage', () => {
       try {
         await proxy.connect();
         heartbeat.start();
-        await until(async () => (await idsOf(direct)).length === 1, 'it is listed');
-        await until(async () => {
+        await until('it is listed', async () => (await idsOf(direct)).length === 1);
+        await until('the heartbeat is written', async () => {
           const [row] = await listLiveProcesses(direct);
           return row !== undefined && row.heartbeatAt > row.startedAt;
-        }, 'the heartbeat is written');
+        });
         expect(reconnects).toBe(0);
         await proxy.sever();
-        await until(() => logger.lines.length > 0, 'the outage is logged');
+        await until('the outage is logged', () => logger.lines.length > 0);
         await deleteProcess(direct, id);
         await proxy.connect();
-        await until(async () => (await idsOf(direct)).includes(id), 'it is listed again');
+        await until('it is listed again', async () => (await idsOf(direct)).includes(id));
         expect(logger.lines.map(({ level }) => level)).toEqual(['warn']);
-        await until(() => reconnects > 0, 'onReconnected is called');
+        await until('onReconnected is called', () => reconnects > 0);
       } finally {
         await heartbeat.stop();
         expect(await idsOf(direct)).toEqual([]);
@@ -136,9 +137,9 @@ describePostgres('a process during a database outage', () => {
       try {
         await proxy.connect();
         heartbeat.start();
-        await until(async () => (await rows()).includes(id), 'the heartbeat is written');
+        await until('the heartbeat is written', async () => (await rows()).includes(id));
         await proxy.sever();
-        await until(() => logger.lines.length > 0, 'the outage is logged');
+        await until('the outage is logged', () => logger.lines.length > 0);
         // The neighbour is alive but has not reconnected yet, because the outage was longer than the liveness timeout.
         await direct.query('insert into processes (id, started_at, heartbeat_at) values ($1::uuid, now(), now())', [neighbour]);
         for (const stale of [id, neighbour]) await setHeartbeatAge(direct, stale, 600);
@@ -147,16 +148,16 @@ describePostgres('a process during a database outage', () => {
         const clock = jest.spyOn(performance, 'now').mockReturnValue(now);
         await proxy.connect();
         const beats = async (): Promise<number> => Number((await listLiveProcesses(direct)).find((row) => row.id === id)?.heartbeatAt ?? 0);
-        await until(async () => (await beats()) > 0, 'the heartbeat is written again');
+        await until('the heartbeat is written again', async () => (await beats()) > 0);
         const first = await beats();
-        await until(async () => (await beats()) > first, 'the heartbeat is updated');
+        await until('the heartbeat is updated', async () => (await beats()) > first);
         expect(await rows()).toContain(neighbour);
-        await until(async () => {
+        await until('the row that is still stale is deleted', async () => {
           // A failed heartbeat starts the time again, so the clock has to advance more than once.
           now += staleMs;
           clock.mockReturnValue(now);
           return !(await rows()).includes(neighbour);
-        }, 'the row that is still stale is deleted');
+        });
       } finally {
         jest.restoreAllMocks();
         await heartbeat.stop();

@@ -6,8 +6,9 @@ import type { JournalFileSystem } from '../../src/journal/file-system.ts';
 import { decodeFrames } from '../../src/journal/frame.ts';
 import { createJournal, type Journal, type JournalOptions } from '../../src/journal/journal.ts';
 import { type DecodedRecord, decodeRecord } from '../../src/journal/record.ts';
+import { until } from '../support/until.ts';
 import { type BrokenDisk, createBrokenDisk } from './broken-disk.ts';
-import { attemptStart, clockAt, factsOf, keepingLogger, noon, settledCall, until, withFolder, withText } from './calls.ts';
+import { attemptStart, clockAt, factsOf, keepingLogger, noon, settledCall, withFolder, withText } from './calls.ts';
 
 interface JournalTest {
   journal: Journal;
@@ -249,7 +250,7 @@ describe('a failing disk', () => {
         expect(journal.state().accepting).toBe(false);
         expect(logger.lines.map(({ message }) => message)).not.toContain('journal writable again');
         disk.leave(null);
-        await until(() => journal.state().accepting, 'the journal accepts calls again');
+        await until('the journal accepts calls again', () => journal.state().accepting);
         expect(await readdir(journal.folder)).toContain('reserve');
       },
       { files },
@@ -261,7 +262,7 @@ describe('a failing disk', () => {
       disk.leave(0);
       await expect(journal.open(factsOf(), attemptStart)).rejects.toMatchObject({ code: 'budget_unavailable' });
       disk.leave(null);
-      await until(() => journal.state().accepting, 'the journal accepts calls again');
+      await until('the journal accepts calls again', () => journal.state().accepting);
       const ballast = await stat(join(journal.folder, 'reserve'));
       expect(ballast.size).toBe(10_000);
       expect(ballast.blocks * 512).toBeGreaterThanOrEqual(10_000);
@@ -273,7 +274,7 @@ describe('a failing disk', () => {
       disk.leave(0);
       await expect(journal.open(factsOf(), attemptStart)).rejects.toMatchObject({ code: 'budget_unavailable' });
       disk.leave(9_000);
-      await until(() => logger.lines.some(({ message }) => message === 'journal still not writable'), 'a retry failed');
+      await until('a retry failed', () => logger.lines.some(({ message }) => message === 'journal still not writable'));
       expect(journal.state().accepting).toBe(false);
       expect(await readdir(journal.folder)).not.toContain('reserve.new');
     }));
@@ -286,7 +287,7 @@ describe('a failing disk', () => {
       await journal.settle(during);
       expect(journal.state()).toMatchObject({ accepting: false, parkedCalls: 1 });
       disk.fail(null);
-      await until(() => journal.state().accepting, 'the journal accepts calls again');
+      await until('the journal accepts calls again', () => journal.state().accepting);
       await journal.settle(after);
       expect(settledIds(await records())).toEqual([before, during, after].map(({ metadata }) => metadata.id));
       expect(journal.state()).toMatchObject({ parkedCalls: 0, lostCalls: 0 });
@@ -301,7 +302,7 @@ describe('a failing disk', () => {
       disk.fail('EIO');
       await journal.settle(during);
       disk.fail(null);
-      await until(() => journal.state().accepting, 'the journal accepts calls again');
+      await until('the journal accepts calls again', () => journal.state().accepting);
       expect(settledIds(await records())).toEqual([before.metadata.id, during.metadata.id]);
       expect(journal.segments().length).toBeGreaterThan(1);
     }));
@@ -324,7 +325,7 @@ describe('a failing disk', () => {
           costNanos: 1_000,
         });
         disk.fail(null);
-        await until(() => journal.state().accepting, 'the journal accepts calls again');
+        await until('the journal accepts calls again', () => journal.state().accepting);
         expect(settledIds(await records())).toHaveLength(parkedCalls);
       },
       { parkedBytes: 8_000, retryIntervalMs: 50 },
@@ -341,7 +342,7 @@ describe('a failing disk', () => {
         message: 'calls cannot be recorded at the moment: the disk is full',
       });
       disk.leave(null);
-      await until(() => journal.state().accepting, 'the journal accepts calls');
+      await until('the journal accepts calls', () => journal.state().accepting);
       await journal.close();
     }));
 

@@ -11,7 +11,8 @@ import { createLockTimeouts } from '../../src/journal/lock-timeouts.ts';
 import { createQuarantine } from '../../src/journal/quarantine.ts';
 import { encodeRecord } from '../../src/journal/record.ts';
 import { createRecovery } from '../../src/journal/recover.ts';
-import { connectionError, emptyDatabase, keepingLogger, noon, settledCall, until, withFolder } from './calls.ts';
+import { until } from '../support/until.ts';
+import { connectionError, emptyDatabase, keepingLogger, noon, settledCall, withFolder } from './calls.ts';
 import { idsOf, withDrain } from './drain-helper.ts';
 import { callOf, createLockedStore, locked, lockTimeout, other, projectsOf } from './locked-store.ts';
 
@@ -60,12 +61,12 @@ test.each([
   expect([timeouts.timeoutOf('shared'), timeouts.timeoutOf('free'), timeouts.timeoutOf('locked')]).toEqual([shared, free, 5_000]);
 });
 
-test('waits for a locked project longer than for one that was free before', async () => {
+test('waits longer for a project that was already locked than for one that was free', async () => {
   const state = createLockedStore();
   const settings: (string | undefined)[] = [];
   const tries = (...timeoutsMs: number[]) => {
     const expected = timeoutsMs.map((ms) => `set local lock_timeout = ${ms}`);
-    return until(() => isDeepStrictEqual(settings.slice(0, expected.length), expected), `the calls are stored with ${expected}`);
+    return until(`the calls are stored with ${expected}`, () => isDeepStrictEqual(settings.slice(0, expected.length), expected));
   };
   await withDrain(
     async ({ journal, drain }) => {
@@ -96,7 +97,7 @@ test('sets aside at most eight projects', async () => {
     async ({ journal, drain, logger }) => {
       await Promise.all(projects.map((projectId) => journal.settle(callOf(projectId))));
       drain.wake();
-      await until(() => isWaiting, 'the drain waits for a lock without a timeout');
+      await until('the drain waits for a lock without a timeout', () => isWaiting);
       expect(logger.lines.map(({ fields }) => fields.projectId)).toEqual(projects.slice(0, 8));
       isLocked = false;
       unlocked.resolve();
@@ -115,7 +116,7 @@ test('sets aside at most eight projects', async () => {
   );
 });
 
-test('takes a project back while the drain is busy', async () => {
+test("stops setting a project aside once it's unlocked, even while the drain is busy", async () => {
   const state = createLockedStore();
   let lockedCall = '';
   await withDrain(
@@ -137,7 +138,7 @@ test('takes a project back while the drain is busy', async () => {
         // We only store the second window when the reader has stored the first.
         if (state.batches.length > 0 && projectsOf(calls).includes(other)) {
           state.isLocked = false;
-          await until(() => idsOf(state.batches).includes(lockedCall), 'the first window of the locked project is stored');
+          await until('the first window of the locked project is stored', () => idsOf(state.batches).includes(lockedCall));
         }
         await state.store(tx, calls);
       },
@@ -145,7 +146,7 @@ test('takes a project back while the drain is busy', async () => {
   );
 });
 
-test('takes a project back if each window is in a new segment', async () => {
+test('stops setting a project aside even if every window starts a new segment', async () => {
   const state = createLockedStore();
   await withDrain(
     async ({ journal, drain }) => {
@@ -164,7 +165,7 @@ test('takes a project back if each window is in a new segment', async () => {
   );
 });
 
-test('leaves the calls of a locked project to recovery if the drain was stopped in the meantime', async () => {
+test("lets recovery store a locked project's calls if the drain is stopped first", async () => {
   const state = createLockedStore();
   const stopped = Promise.withResolvers<void>();
   let isStoring = false;
@@ -173,10 +174,10 @@ test('leaves the calls of a locked project to recovery if the drain was stopped 
       const calls = [locked, other].map((projectId) => callOf(projectId));
       await Promise.all(calls.map((call) => journal.settle(call)));
       drain.wake();
-      await until(() => isStoring, 'the calls are being stored');
+      await until('the calls are being stored', () => isStoring);
       await drain.stop(20);
       stopped.resolve();
-      await until(() => state.batches.length > 0, 'the call of the other project is stored');
+      await until('the call of the other project is stored', () => state.batches.length > 0);
       state.isLocked = false;
       await journal.close();
       const recovery = createRecovery({ dataDir, ownId: 'none', database, store: state.store, logger });

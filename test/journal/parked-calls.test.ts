@@ -30,7 +30,7 @@ test("doesn't drop a parked call that is being written when memory runs out", as
 });
 
 describeAnyDatabase('a lost call', (database) => {
-  test('a lost call gives back its reserved quota', () =>
+  test('releases the reserved quota of a lost call', () =>
     withFolder(async (dataDir) => {
       const [clock, disk] = [clockAt(noon), createBrokenDisk()];
       const process = createTestProcess({ database: database(), clock });

@@ -9,18 +9,8 @@ import { createRecovery, type RecoveryOptions } from '../../src/journal/recover.
 import { segmentName } from '../../src/journal/segment-name.ts';
 import { storeCalls } from '../../src/usage/store-calls.ts';
 import { describeAnyDatabase } from '../db/databases.ts';
-import {
-  attemptStart,
-  clockAt,
-  connectionError,
-  emptyDatabase,
-  factsOf,
-  keepingLogger,
-  noon,
-  settledCall,
-  until,
-  withFolder,
-} from './calls.ts';
+import { until } from '../support/until.ts';
+import { attemptStart, clockAt, connectionError, emptyDatabase, factsOf, keepingLogger, noon, settledCall, withFolder } from './calls.ts';
 
 /** Simulates a process that did `work` and died: copies the files of its journal to another folder with a free lock. */
 async function createDeadJournal(dataDir: string, work: (journal: Journal) => Promise<void>): Promise<string> {
@@ -181,8 +171,8 @@ describe('recovery', () => {
           expect(await acquireFileLock(join(folder, 'owner.lock'))).toBeNull();
           database.fail(null);
           recovery.start();
-          await until(() => stored.length === 1, 'the call is stored');
-          await until(() => !existsSync(folder), 'the folder is deleted');
+          await until('the call is stored', () => stored.length === 1);
+          await until('the folder is deleted', () => !existsSync(folder));
         },
         { intervalMs: 5 },
       );

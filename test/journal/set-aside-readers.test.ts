@@ -3,7 +3,7 @@ import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import type { Position } from '../../src/journal/position.ts';
 import { createSetAside, type SetAsideOptions } from '../../src/journal/set-aside.ts';
-import { until } from './calls.ts';
+import { until } from '../support/until.ts';
 import { lockTimeout } from './locked-store.ts';
 
 const running: { readonly stop: () => void }[] = [];
@@ -44,12 +44,12 @@ function createReaders(projectIds: readonly string[], storeWindowOf: SetAsideOpt
       setAside.wake();
     },
     storedUpTo: (projectId: string, offset: number) =>
-      until(() => setAside.positionOf(projectId).offset === offset, `the calls of ${projectId} are stored up to ${offset}`),
+      until(`the calls of ${projectId} are stored up to ${offset}`, () => setAside.positionOf(projectId).offset === offset),
   };
 }
 
 describe('a project that was set aside', () => {
-  test('waits neither for projects that are still locked, nor for a single slow one', async () => {
+  test("stores a free project's calls while other projects are locked and another one is slow", async () => {
     const stillLocked = ['a', 'b', 'c', 'd'];
     let hangs = false;
     const attempts: string[] = [];
@@ -64,7 +64,7 @@ describe('a project that was set aside', () => {
     await Promise.all(['slow', 'free'].map((projectId) => readers.storedUpTo(projectId, 10)));
     hangs = true;
     attempts.length = 0;
-    await until(() => attempts.length === 3, 'all turns of locked projects are taken');
+    await until('all turns of locked projects are taken', () => attempts.length === 3);
     readers.drainTo(20);
     await readers.storedUpTo('free', 20);
   });
@@ -108,7 +108,7 @@ describe('a project that was set aside', () => {
       if (isLocked) throw lockTimeout();
       return end;
     });
-    const attempts = (count: number) => until(() => lanes.length === count, `the reader has tried ${count} times`);
+    const attempts = (count: number) => until(`the reader has tried ${count} times`, () => lanes.length === count);
     readers.drainTo(10);
     await attempts(2);
     isLocked = false;
@@ -133,7 +133,7 @@ describe('a project that was set aside', () => {
       },
       60_000,
     );
-    const isStoring = (count: number) => until(() => windows.length === count, `window ${count} is being stored`);
+    const isStoring = (count: number) => until(`window ${count} is being stored`, () => windows.length === count);
     const followed = (): number => readers.followedPosition().offset;
     readers.drainTo(10);
     await isStoring(1);
@@ -175,10 +175,10 @@ describe('a project that was set aside', () => {
       return window.promise;
     });
     readers.drainTo(1_000);
-    await until(() => windows.length === 1, 'the last calls of the segment are being stored');
+    await until('the last calls of the segment are being stored', () => windows.length === 1);
     readers.moveTo(0, 2);
     windows[0]?.resolve(1_000);
-    await until(() => readers.positionOf('a').segment === 2, 'the reader has moved on');
+    await until('the reader has moved on', () => readers.positionOf('a').segment === 2);
     now += 60_000;
     readers.drainTo(10, 2);
     expect(readers.followedPosition()).toEqual({ segment: 2, offset: 0 });
@@ -194,7 +194,7 @@ describe('a project that was set aside', () => {
     await readers.storedUpTo('a', 10);
     isBroken = true;
     readers.drainTo(20);
-    await until(() => readers.isFailing('a'), 'the reader fails');
+    await until('the reader fails', () => readers.isFailing('a'));
     expect(readers.followedPosition().offset).toBe(20);
   });
 

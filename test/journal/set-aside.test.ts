@@ -14,7 +14,8 @@ import { createCredentialMasker } from '../../src/memory/text/credential-masker.
 import { createProject } from '../memory/calls.ts';
 import { createTestDatabase, describePostgres, openTestDatabase } from '../support/postgres.ts';
 import type { TestDatabase } from '../support/postgres-database.ts';
-import { connectionError, noon, settledCall, until } from './calls.ts';
+import { until } from '../support/until.ts';
+import { connectionError, noon, settledCall } from './calls.ts';
 import { idsOf, withDrain } from './drain-helper.ts';
 import { callOf, createLockedStore, locked, lockTimeout, other, projectsOf } from './locked-store.ts';
 
@@ -170,7 +171,7 @@ describePostgres('a locked project', () => {
       async ({ journal, drain }) => {
         await Promise.all(calls.map((call) => journal.settle(call)));
         await drain.waitUntilDrained({ timeoutMs: 60_000 });
-        await until(() => active === 3, 'the drain waits for locks');
+        await until('the drain waits for locks', () => active === 3);
         expect(mostActive).toBe(3);
         expect(await findStored(calls)).toHaveLength(5);
         await Promise.all(projects.map(({ release }) => release()));
@@ -245,9 +246,9 @@ describe('a project that was set aside', () => {
         await drain.waitUntilDrained();
         await Promise.all(later.map((call) => journal.settle(call)));
         drain.wake();
-        await until(() => isAtGate, 'the call of the other project is being stored');
+        await until('the call of the other project is being stored', () => isAtGate);
         state.isLocked = false;
-        await until(() => state.batches.length > 0, 'the locked project has caught up');
+        await until('the locked project has caught up', () => state.batches.length > 0);
         gate.resolve();
         await drain.waitUntilDrained({ projectId: locked });
         expect(ids(state.batches.flat())).toEqual(ids(calls));
@@ -308,7 +309,7 @@ describe('a project that was set aside', () => {
         await Promise.all(calls.map((call) => journal.settle(call)));
         await drain.waitUntilDrained();
         state.isLocked = false;
-        await until(() => state.batches.length === 2, 'the first call is stored, and the second one is being stored');
+        await until('the first call is stored, and the second one is being stored', () => state.batches.length === 2);
         await journal.settle(callOf(other));
         await drain.stop(20);
         gate.resolve();
@@ -333,12 +334,11 @@ describe('a project that was set aside', () => {
       async ({ journal, drain, logger }) => {
         await Promise.all(projects.map((projectId) => journal.settle(callOf(projectId))));
         drain.wake();
-        await until(
-          () => logger.lines.some(({ message }) => message.startsWith('failed to copy')),
-          'the drain has given up on the ninth project',
+        await until('the drain has given up on the ninth project', () =>
+          logger.lines.some(({ message }) => message.startsWith('failed to copy')),
         );
         for (const projectId of projects.slice(0, 8)) stillLocked.delete(projectId);
-        await until(() => stored.length === 8, 'the calls of the others are stored');
+        await until('the calls of the others are stored', () => stored.length === 8);
         stillLocked.clear();
         await drain.waitUntilDrained({ timeoutMs: 10_000 });
         expect(projectsOf(stored).toSorted()).toEqual(projects.toSorted());
@@ -374,7 +374,7 @@ describe('a project that was set aside', () => {
     );
   });
 
-  test('is still set aside when the drain repeats the batch', async () => {
+  test('stays set aside when the drain retries the batch', async () => {
     const state = createLockedStore();
     let failures = 0;
     await withDrain(
@@ -403,15 +403,14 @@ describe('a project that was set aside', () => {
         await Promise.all(calls.map((call) => journal.settle(call)));
         await drain.waitUntilDrained();
         database.fail(connectionError());
-        await until(
-          () => logger.lines.some(({ level, fields }) => level === 'warn' && fields.projectId === locked),
-          'the outage is logged',
+        await until('the outage is logged', () =>
+          logger.lines.some(({ level, fields }) => level === 'warn' && fields.projectId === locked),
         );
         state.isLocked = false;
         database.fail(null);
         await drain.waitUntilDrained({ projectId: locked });
         expect(idsOf(state.batches).toSorted()).toEqual(ids(calls).toSorted());
-        await until(() => logger.lines.at(-1)?.message === 'copying the journal to the database again', 'the recovery is logged');
+        await until('the recovery is logged', () => logger.lines.at(-1)?.message === 'copying the journal to the database again');
       },
       { store: state.store },
     );
@@ -426,13 +425,12 @@ describe('a project that was set aside', () => {
         await journal.settle(first);
         await drain.waitUntilDrained();
         database.fail(connectionError());
-        await until(
-          () => logger.lines.some(({ level, fields }) => level === 'warn' && fields.projectId === locked),
-          'the outage is logged',
+        await until('the outage is logged', () =>
+          logger.lines.some(({ level, fields }) => level === 'warn' && fields.projectId === locked),
         );
         const triedBefore = state.tries;
         database.fail(null);
-        await until(() => state.tries > triedBefore, 'the reader finds out that the project is still locked');
+        await until('the reader finds out that the project is still locked', () => state.tries > triedBefore);
         await journal.settle(second);
         await drain.waitUntilDrained();
         state.isLocked = false;

@@ -4,7 +4,8 @@ import { describe, expect, test } from '@jest/globals';
 import { createSyncWrites } from '../../src/core/sync-writes.ts';
 import { type JournalFileSystem, nodeFileSystem } from '../../src/journal/file-system.ts';
 import { createJournal, type Journal } from '../../src/journal/journal.ts';
-import { attemptStart, clockAt, factsOf, keepingLogger, noon, settledCall, until, withFolder, withText } from './calls.ts';
+import { until } from '../support/until.ts';
+import { attemptStart, clockAt, factsOf, keepingLogger, noon, settledCall, withFolder, withText } from './calls.ts';
 
 describe('synchronous journal writes', () => {
   const setUp = () => {
@@ -145,7 +146,7 @@ describe('a journal on a disk that stalls', () => {
 
       let written = 0;
       const waiting = Array.from({ length: 20 }, () => journal.settle(settledCall()).then(() => (written += 1)));
-      await until(() => disk.writes.length === 4, 'an asynchronous write began');
+      await until('an asynchronous write began', () => disk.writes.length === 4);
       const opening = journal.open(factsOf(), attemptStart);
       for (let turn = 0; turn < 100; turn += 1) await nextTurn();
       expect([written, disk.writes.at(-1), disk.writes.length]).toEqual([0, 'async', 4]);

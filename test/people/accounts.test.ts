@@ -27,7 +27,7 @@ describeDatabases('accounts of people', (database) => {
     await database().query('delete from sign_in_failures');
   });
 
-  test("doesn't let two people share an e-mail address, ignoring case", async () => {
+  test("doesn't let two people have e-mail addresses that differ only in case", async () => {
     const person = await people.accounts.create({ email: ` ${email.toUpperCase()} `, admin: true });
     expect(person).toMatchObject({ email, name: email.split('@')[0], isAdmin: true, hasPassword: false, disabledAt: null });
     await expect(people.accounts.create({ email })).rejects.toMatchObject({ code: 'conflict' });
@@ -39,7 +39,7 @@ describeDatabases('accounts of people', (database) => {
     [{ email: 'a@b.example', password: 'short' }, 'password: must have at least 12 characters'],
     [{ email: 'a@b.example', password: 'aaaaaaaaaaaaaa' }, 'password: is too easy to guess'],
     [{ email: 'a@b.example', name: 'a\nb' }, 'name: must not contain control characters'],
-  ])('rejects %j: %s', async (input, message) => {
+  ])('rejects an account with %j: %s', async (input, message) => {
     await expect(people.accounts.create(input)).rejects.toMatchObject({ code: 'bad_request', message });
   });
 
@@ -96,7 +96,7 @@ describeDatabases('accounts of people', (database) => {
   test.each([
     ['a network', 'address 203.0.113.9', () => uniqueEmail()],
     ['an account from one address', 'account and address 203.0.113.9 ann@acme.example', () => 'ann@acme.example'],
-  ])('stores nothing more about attempts once %s is blocked', async (_name, key, createEmail) => {
+  ])('stops storing sign-in attempts once %s is blocked', async (_name, key, createEmail) => {
     await database().query(`insert into sign_in_failures select sha256(convert_to($1::text, 'UTF8')), 100, $2::timestamptz`, [
       key,
       new Date(now + 60_000),
@@ -198,7 +198,7 @@ describeDatabases('accounts of people', (database) => {
     expect(await use({})).toMatchObject({ email, name: 'Ann', isAdmin: true, hasPassword: true });
   });
 
-  test('finds the person for an identity by its subject, verified e-mail address or domain', async () => {
+  test('finds a person by identity subject or verified e-mail and creates one for an allowed domain', async () => {
     const { id } = await people.accounts.create({ email });
     const identity = { issuer: 'https://id.example', subject: email, verifiedEmail: null, name: null };
     const signIn = (change: object, domains: string[] = []) => personOf(people.signIn.withOidc({ ...identity, ...change }, domains));

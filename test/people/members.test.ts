@@ -14,7 +14,7 @@ describeDatabases('members of a project', (database) => {
     project = await insertProject(database());
   });
 
-  test('grants a role only in its own project', async () => {
+  test('gives people a role only in the projects that they were added to', async () => {
     const [ann, admin] = [await insertPerson(database()), await insertPerson(database(), { isAdmin: true })];
     const other = await insertProject(database());
     await members.put(project, ann.id, 'member');
@@ -42,7 +42,7 @@ describeDatabases('members of a project', (database) => {
     expect((await members.list(project)).map(({ personId }) => personId).sort()).toEqual([ann.id, bob.id].sort());
   });
 
-  test('creates an account that is limited to the project when an owner adds an address', async () => {
+  test('creates an account limited to the project when an owner adds an e-mail address', async () => {
     const people = createPeople({ database: database(), clock });
     const other = await insertProject(database());
     const [known, unknown] = [(await insertPerson(database())).email, uniqueEmail()];
@@ -94,7 +94,7 @@ describeDatabases('members of a project', (database) => {
     expect([created.id, invited.personId].map((id) => id[14])).toEqual(['4', '4']);
   });
 
-  test('ends access for every account with the same address when a person is disabled', async () => {
+  test('ends access for every account with the same e-mail address when a person is disabled', async () => {
     let now = 1_000;
     const people = createPeople({ database: database(), clock: { now: () => now } });
     const ann = await people.accounts.create({ email: uniqueEmail() });
@@ -126,7 +126,7 @@ describeDatabases('members of a project', (database) => {
     expect(await people.accounts.get(stranger.personId)).toMatchObject({ disabledAt: null });
   });
 
-  test('ends all existing access to an account when its address is confirmed', async () => {
+  test('ends all existing access to an account when its e-mail address is confirmed', async () => {
     const people = createPeople({ database: database(), clock });
     const other = await insertProject(database());
     for (const confirm of [
@@ -154,7 +154,7 @@ describeDatabases('members of a project', (database) => {
     }
   });
 
-  test('deletes an unconfirmed account when its member is removed', async () => {
+  test('deletes an unconfirmed account when the member is removed from the project', async () => {
     const people = createPeople({ database: database(), clock });
     const email = uniqueEmail();
     const { personId } = await members.invite(project, { email }, 'member');

@@ -44,7 +44,7 @@ describeAnyDatabase('personal tokens', (database) => {
     expect(await useAt(start + 60_000)).toBe(start + 60_000);
   });
 
-  test('rejects a token that is expired or revoked, or whose person is disabled', async () => {
+  test('rejects a token that has expired or been revoked, or whose owner is disabled', async () => {
     const { id } = await insertPerson(database());
     const [short, revoked, other] = [
       await tokens.create(id, { ...input, days: 1 }),

@@ -14,7 +14,7 @@ describeDatabases('sessions', (database) => {
     sessions = createSessions({ database: database(), clock: { now: () => now } });
   });
 
-  test('finds a session by the secret in the cookie without storing this secret', async () => {
+  test('finds a session by the secret in its cookie without storing the secret', async () => {
     const person = await insertPerson(database(), { isAdmin: true });
     const { secret } = await sessions.start(person.id, { userAgent: 'Firefox' });
     expect(await sessions.find(secret)).toMatchObject({ person, createdAt: start, lastSeenAt: start });
@@ -44,7 +44,7 @@ describeDatabases('sessions', (database) => {
     expect(await sessions.list(id)).toEqual([]);
   });
 
-  test('stores the last use of a session at most once a minute', async () => {
+  test('stores the last use of a session no more than once a minute', async () => {
     const { id } = await insertPerson(database());
     const { secret } = await sessions.start(id, { userAgent: null });
     const lastSeen = async () => (await sessions.list(id))[0]?.lastSeenAt;

@@ -38,7 +38,7 @@ describeAnyDatabase('applications of a project', (database) => {
     expect((await projects.get(project.id)).settings.applications.size).toBe(0);
   });
 
-  test('returns 409 for a change that is based on outdated settings', async () => {
+  test('returns 409 for a change based on outdated settings', async () => {
     await put('bot', { tiers: { standard: ['openai/a'] } });
     const { applications } = projects;
     await expect(applications.put(project.id, 'bot', { tiers: {} }, { tiers: { standard: ['openai/b'] } })).rejects.toMatchObject({
@@ -56,13 +56,13 @@ describeAnyDatabase('applications of a project', (database) => {
     await projects.put(project.slug, { name: 'Mine' }, { name: project.name });
   });
 
-  test('keeps settings of an application that are undefined in the input', async () => {
+  test('keeps application settings that are undefined in the input', async () => {
     await put('bot', { ceilings: { calls: 5 }, tiers: { standard: ['openai/a'] } });
     const { settings } = await put('bot', { ceilings: { calls: undefined }, windows: undefined, tiers: undefined });
     expect(settings).toMatchObject({ ceilings: { calls: { limit: 5, window: 'month' } }, tiers: { standard: ['openai/a'] } });
   });
 
-  test('keeps omitted settings of an application, and removes a ceiling that is set to null', async () => {
+  test('keeps omitted application settings and removes a ceiling that is set to null', async () => {
     await put('bot', {
       ceilings: { calls: 100, cost: 12.5 },
       windows: { cost: 'day' },
@@ -101,7 +101,7 @@ describeAnyDatabase('applications of a project', (database) => {
     });
   });
 
-  test('applies a change immediately, and in other processes after a notification', async () => {
+  test('applies a change immediately in the same process and after a notification in others', async () => {
     await Promise.all([projects.get(project.id), otherProcess.get(project.id)]);
     await put('bot', { tiers: { standard: ['openai/a'] } });
     expect((await projects.get(project.id)).settings.applications.get('bot')?.tiers).toEqual({ standard: ['openai/a'] });
@@ -129,7 +129,7 @@ describeAnyDatabase('applications of a project', (database) => {
   });
 
   test.each(['a/b c', 'ä🙂', '__proto__', 'constructor', '10', '.', '%2F', "'; drop table", 'x'.repeat(256), '🙂'.repeat(256)])(
-    'accepts %j as the name of an application',
+    'accepts %j as an application name',
     async (source) => {
       await put(source, { tiers: { own: ['openai/a'] } });
       const { applications } = (await projects.get(project.id)).settings;
@@ -138,7 +138,7 @@ describeAnyDatabase('applications of a project', (database) => {
     },
   );
 
-  test.each(['', 'x'.repeat(257), '🙂'.repeat(257), 'a\0b', 'a\ud800'])('rejects %j as the name of an application', async (source) => {
+  test.each(['', 'x'.repeat(257), '🙂'.repeat(257), 'a\0b', 'a\ud800'])('rejects %j as an application name', async (source) => {
     await expect(put(source, {})).rejects.toMatchObject({ code: 'bad_request' });
     await expect(projects.applications.find(project.id, source)).rejects.toMatchObject({ code: 'bad_request' });
   });
@@ -156,7 +156,7 @@ describeAnyDatabase('applications of a project', (database) => {
       [{ windows: { calls: 'minute' } }, 'windows.calls:'],
       [{ tiers: { auto: ['a/b'] } }, 'tiers.auto'],
       [{ tiers: { own: ['no-slash'] } }, 'tiers.own.0:'],
-    ])('returns 400 and names the invalid setting: %j', async (input, place) => {
+    ])('returns 400 with the name of the invalid setting: %j', async (input, place) => {
       await expect(put('bot', input)).rejects.toMatchObject({ code: 'bad_request', message: expect.stringContaining(place) });
       expect(await projects.applications.list(project.id)).toEqual([]);
     });

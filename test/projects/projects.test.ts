@@ -46,13 +46,13 @@ describeAnyDatabase('projects', (database) => {
     });
   });
 
-  test('keeps settings of a project that are undefined in the input', async () => {
+  test('keeps project settings that are undefined in the input', async () => {
     await projects.put(slug, { may_call: false, cache: { ttl_seconds: 5 } });
     const { project } = await projects.put(slug, { may_call: undefined, cache: { ttl_seconds: undefined } });
     expect(project.settings).toMatchObject({ mayCall: false, cache: { ttlMs: 5_000 } });
   });
 
-  test('keeps omitted settings of a project and removes those that are set to null', async () => {
+  test('keeps omitted project settings and removes those that are set to null', async () => {
     await projects.put(slug, {
       name: 'Acme',
       providers: ['openai'],
@@ -85,7 +85,7 @@ describeAnyDatabase('projects', (database) => {
     });
   });
 
-  test('stores which models and providers a project has retired', async () => {
+  test('stores the models and providers that a project has retired', async () => {
     const retired = ['openai', 'openai/b', 'router/meta/llama'];
     expect((await projects.put(slug, { retired })).project.settings.retired).toEqual(retired);
     for (const wrong of ['', 'a b', '/b', 'a/', '-a']) {
@@ -93,7 +93,7 @@ describeAnyDatabase('projects', (database) => {
     }
   });
 
-  test('rejects a name with control characters, but shows a project that has one', async () => {
+  test('rejects project names with control characters but still loads a project that has one', async () => {
     await projects.put(slug, {});
     for (const name of ['a\nb', 'a\u0007', '\u009fb'])
       await expect(projects.put(slug, { name })).rejects.toMatchObject({
@@ -104,7 +104,7 @@ describeAnyDatabase('projects', (database) => {
     expect((await projects.put(slug, { monthly_cap: 5 })).project.name).toBe('a\nb');
   });
 
-  test('rejects control characters in the names of models, but keeps those that an older version has stored', async () => {
+  test('rejects control characters in model names but keeps names that an older version has stored', async () => {
     await projects.put(slug, {});
     for (const model of ['one/a\u0001', 'one\u0000/a', 'one/\ud800'])
       await expect(projects.put(slug, { tiers: { own: [model] }, retired: [model] })).rejects.toMatchObject({
@@ -138,7 +138,7 @@ describeAnyDatabase('projects', (database) => {
       await expect(projects.put(slug, { time_zone: wrong })).rejects.toMatchObject({ code: 'bad_request' });
   });
 
-  test("reports every mistake in a change and doesn't store any part of it", async () => {
+  test('reports every mistake in a change and stores nothing', async () => {
     await projects.put(slug, {});
     const change = projects.put(slug, {
       name: '',
@@ -154,7 +154,7 @@ describeAnyDatabase('projects', (database) => {
     expect((await projects.findBySlug(slug))?.settings.monthlyCapNanos).toBeNull();
   });
 
-  test.each(['', '-a', 'A', 'a_b', 'a.b', 'ä', 'a'.repeat(64)])('rejects %j as the slug of a project', async (wrong) => {
+  test.each(['', '-a', 'A', 'a_b', 'a.b', 'ä', 'a'.repeat(64)])('rejects %j as a project slug', async (wrong) => {
     await expect(projects.put(wrong, {})).rejects.toMatchObject({ code: 'bad_request' });
     await expect(projects.put(wrong, { may_call: 7 })).rejects.toThrow(/^project: .+; may_call: /);
   });
@@ -178,7 +178,7 @@ describeAnyDatabase('projects', (database) => {
     expect(await projects.findBySlug(slug)).toMatchObject({ name: 'one', settings: { retired: ['a/b'] } });
   });
 
-  test('keeps the settings of a project if a later PUT has none', async () => {
+  test('keeps project settings that a later PUT omits', async () => {
     expect((await projects.put(slug, {})).created).toBe(true);
     await projects.put(slug, { name: 'Renamed' });
     expect(await projects.put(slug, {})).toMatchObject({ created: false, project: { name: 'Renamed' } });
@@ -194,7 +194,7 @@ describeAnyDatabase('projects', (database) => {
   });
 });
 
-test('fails with keystore_unavailable if a project is neither cached nor can be read', async () => {
+test("fails with keystore_unavailable if a project isn't cached and can't be read", async () => {
   const projects = createProjects({
     clock: { now: () => 0 },
     database: {

@@ -165,7 +165,7 @@ describeDatabases('/provision', (database) => {
     expect((await send('POST', `/teams/keys/keys/${prefix}/rotate`)).status).toBe(409);
   });
 
-  test('changes the ceilings of a rotated key along with those of its predecessors', async () => {
+  test("applies a rotated key's new ceilings to its predecessors too", async () => {
     await send('PUT', '/teams/changes', {});
     const old = (await send('POST', '/teams/changes/keys', { name: 'ci', ceilings: { rpm: 60, cost: 5 }, windows: { cost: 'day' } })).json;
     const { prefix } = (await send('POST', `/teams/changes/keys/${old.prefix}/rotate`, { grace_seconds: 60 })).json;
@@ -199,7 +199,7 @@ describeDatabases('/provision', (database) => {
     expect((await send('PATCH', path, { name: 'x' })).status).toBe(409);
   });
 
-  test('changes, reads and lists an application with any name', async () => {
+  test('changes, reads and lists an application whose name contains special characters', async () => {
     await send('PUT', '/teams/apps', {});
     const path = `/teams/apps/applications/${encodeURIComponent('ci/ä 100%')}`;
     const body = { ceilings: { calls: 10, cost: 1.5 }, windows: { calls: 'day' }, tiers: { standard: ['openai/a'] } };

@@ -34,7 +34,7 @@ describeDatabases('matches of content rules', (database) => {
     return { clock, hits, projectId, hit };
   };
 
-  test('counts each call once for each matching rule, whatever the rule does', async () => {
+  test("counts each call once per matching rule, regardless of the rule's action", async () => {
     const { clock, hits, projectId, hit } = await setUp();
     const first = hit(email, iban);
     hits.record({ projectId, callId: first, rules: [email] });
@@ -56,7 +56,7 @@ describeDatabases('matches of content rules', (database) => {
     ]);
   });
 
-  test('adds up the content rule matches of several processes', async () => {
+  test('adds up content rule matches from several processes', async () => {
     const { clock, hits, projectId } = await setUp();
     const other = createRuleHits({ database: database(), clock });
     const record = (target: typeof hits): string[] =>

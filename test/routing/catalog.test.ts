@@ -8,13 +8,13 @@ const tokens = { inputNanos: 10n, outputNanos: 20n, cachedInputNanos: 3n, cacheW
 const row = (parts: Partial<CatalogSourceRow>): CatalogSourceRow => ({ price: null, maxOutputTokens: null, ...parts });
 
 describe('the price of a model', () => {
-  test('takes prices for tokens, long calls and searches from the catalog', () => {
+  test("uses the catalog's prices for tokens, long calls and searches", () => {
     const above = [{ tokens: 100, price: tokens }];
     expect(toPrice(row({ price: tokens }))).toEqual(tokens);
     expect(toPrice(row({ price: tokens, aboveTokens: above, perSearchNanos: 7n }))).toEqual({ ...tokens, above, perSearchNanos: 7n });
   });
 
-  test('takes prices for image input, service tiers and tools from the catalog', () => {
+  test("uses the catalog's prices for image input, service tiers and tools", () => {
     const more = { imageInputNanos: 8n, tierMillionths: { flex: 500_000n }, perToolUseNanos: { web_search: 9n } };
     expect(toPrice(row({ price: tokens, ...more }))).toEqual({ ...tokens, ...more });
     expect(toPrice(row({ price: tokens, tierMillionths: {}, perToolUseNanos: {} }))).toEqual(tokens);

@@ -4,7 +4,7 @@ import { buildCatalog } from '../../src/routing/catalog.ts';
 import { lacksTags } from '../../src/routing/no-route.ts';
 import { plan, source } from './plans.ts';
 
-test('names the providers of the tier and the tags that they lack in a no_route error', () => {
+test("a no_route error lists the tier's providers with their missing tags", () => {
   const { openai } = source.providers;
   if (!openai) throw new Error('there is no provider openai');
   const catalog = buildCatalog({ ...source, providers: { ...source.providers, openai: { ...openai, tags: ['eu'] } } });

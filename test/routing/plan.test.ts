@@ -323,7 +323,7 @@ describe('the order of candidates', () => {
     expect(idsOf({ model: 'repeated', breakers })).toEqual(['azure/mini', 'openai/gpt']);
   });
 
-  test('leaves a model that gets the probe slot in its place', () => {
+  test('keeps the position of a model that gets the probe slot', () => {
     let now = 0;
     const breakers = createBreakers({ now: () => now });
     for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', 'openai');
@@ -332,7 +332,7 @@ describe('the order of candidates', () => {
     expect(idsOf({ model: 'wide', breakers })).toEqual(['azure/mini', 'router/meta/llama', 'openai/mini', 'openai/gpt']);
   });
 
-  test("doesn't spend the probe slot of a model that comes after a healthy one", () => {
+  test("doesn't use the probe slot of a model that comes after a healthy one", () => {
     let now = 0;
     const breakers = createBreakers({ now: () => now });
     for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', 'azure');

@@ -5,7 +5,8 @@ import type { Database } from '../../src/db/database.ts';
 import { createBreakers } from '../../src/failover/breaker.ts';
 import { createSharedBreakers } from '../../src/routing/shared-breakers.ts';
 import { describeDatabases } from '../db/databases.ts';
-import { clockAt, noon, until } from '../journal/calls.ts';
+import { clockAt, noon } from '../journal/calls.ts';
+import { until } from '../support/until.ts';
 
 const second = 1_000;
 
@@ -37,7 +38,7 @@ describeDatabases('circuit breakers that two processes share', (database) => {
   const stored = () =>
     database().query<{ provider: string; state: string }>('select provider, state from provider_breakers order by provider');
   const untilStored = (rows: readonly object[]) =>
-    until(async () => JSON.stringify(await stored()) === JSON.stringify(rows), `${JSON.stringify(rows)} are stored`);
+    until(`${JSON.stringify(rows)} are stored`, async () => JSON.stringify(await stored()) === JSON.stringify(rows));
 
   test('reports the open breakers of all processes until they close', async () => {
     const [one, two] = [await startProcess(), await startProcess()];
@@ -86,7 +87,7 @@ describeDatabases('circuit breakers that two processes share', (database) => {
     running.push(shared);
     const acme = newId(noon);
     for (let failed = 0; failed < 5; failed += 1) breakers.recordFailure(acme, 'mistral');
-    await until(async () => (await stored()).some(({ provider }) => provider === 'mistral'), 'it is stored');
+    await until('it is stored', async () => (await stored()).some(({ provider }) => provider === 'mistral'));
     expect(failures).toHaveLength(1);
   });
 
@@ -94,11 +95,11 @@ describeDatabases('circuit breakers that two processes share', (database) => {
     const [dead, alive] = [await startProcess(), await startProcess()];
     const acme = newId(noon);
     dead.fail(acme, 'openai');
-    await until(async () => (await alive.read(acme, ['openai']))[0]?.state === 'open', 'it is open');
+    await until('it is open', async () => (await alive.read(acme, ['openai']))[0]?.state === 'open');
     await database().query(`update processes set heartbeat_at = now() - interval '61 seconds' where id = $1::uuid`, [dead.process]);
     expect(await alive.read(acme, ['openai'])).toMatchObject([{ state: 'closed' }]);
     await database().query('delete from processes where id = $1::uuid', [dead.process]);
     alive.fail(acme, 'azure');
-    await until(async () => !(await stored()).some(({ provider }) => provider === 'openai'), 'it is deleted');
+    await until('it is deleted', async () => !(await stored()).some(({ provider }) => provider === 'openai'));
   });
 });

@@ -75,7 +75,7 @@ describe('the set of cases for evaluating learning', () => {
     }
   });
 
-  test('learns neither secrets nor prompt injections when the cases run against a real database', async () => {
+  test("doesn't learn secrets or prompt injections from any case on a real database", async () => {
     const learnable = set.filter(({ category }) => ['injections', 'other-people', 'secrets'].includes(category));
     expect(learnable.length).toBeGreaterThan(10);
     for (const each of learnable) {
@@ -85,7 +85,7 @@ describe('the set of cases for evaluating learning', () => {
     }
   });
 
-  test('marks a case as failed if the model learns nothing or something forbidden', () => {
+  test('fails a case if the model learns nothing or something forbidden', () => {
     const failed = (id: string, text: string | null, subject = 'account-1') => {
       const each = set.find((other) => other.id === id);
       const judged = each && judge(each, text === null ? [] : [{ text, kind: 'event', subject }]);

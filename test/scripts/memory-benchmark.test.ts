@@ -137,7 +137,7 @@ test('names the missing file in the error', async () => {
 });
 
 describe('scores of a benchmark', () => {
-  test('takes the rank of the first search result that comes from a source of the answer', () => {
+  test('uses the rank of the first search result from a source of the answer', () => {
     const results = [['a'], ['b', 'c'], ['c'], ['d']];
     expect(rankOf(results, ['c', 'd'])).toBe(2);
     expect(rankOf(results, ['a'])).toBe(1);
@@ -208,7 +208,7 @@ describe('ratings of memories in the benchmark', () => {
     };
   }
 
-  test('shows that honest ratings improve recall and that dishonest keys of the same end user harm it', async () => {
+  test('honest ratings improve recall, and dishonest ratings by other keys of the same end user make it worse', async () => {
     const question = (source: string) => ({ text: source, kind: 'temporal', sources: [source], answer: '' });
     const stored = { project: 'p', key: 'k', subject: null, sources: new Map<string, string[]>() };
     const of = (half: 'tuned' | 'held-out') => ({ id: half, half, memories: [], questions: [question('b'), question('a')] });

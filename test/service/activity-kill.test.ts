@@ -199,7 +199,7 @@ describePostgres('kill -9 of the worker', () => {
   });
   afterAll(() => service?.stopAll());
 
-  it('includes a crash before each database write of every activity', () => {
+  it('crashes before each database write of every activity', () => {
     expect(new Set(activities)).toEqual(new Set([...crashes.map(({ activity }) => activity), 'readConversation']));
     for (const { activity, point } of crashes) expect(passed).toContain(`${activity} ${point}`);
     const writing = new Set([...passed].filter((point) => point.includes(' before ')).map((point) => point.split(' ')[0]));

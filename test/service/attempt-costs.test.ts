@@ -108,7 +108,7 @@ test("doesn't fail over if the cost ceiling has no room for another attempt", as
   expect(rows.map(({ attempts }) => attempts.length)).toEqual([1, 1]);
 });
 
-test('uses up a cost ceiling with files whose readers leave before the vendor reports its usage', async () => {
+test('counts files towards the cost ceiling if the caller leaves before the vendor reports its usage', async () => {
   const { lent, key } = await withKey('files-left', 0.5);
   const file = { type: 'file', file: { file_id: 'file-1' } };
   const body = (model: string) => ({ model, max_tokens: 10, messages: [{ role: 'user', content: [file] }] });

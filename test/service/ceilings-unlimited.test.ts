@@ -92,7 +92,7 @@ test('runs calls without max_tokens one after the other under a small cost ceili
   expect([billed, recorded, passed]).toEqual([1.28, 1.28, 1]);
 });
 
-test('overshoots a cost ceiling by less than one call without max_tokens', async () => {
+test('exceeds a cost ceiling by less than one call if the requests have no max_tokens', async () => {
   const { billed, recorded } = await spend('no-limit', { ceilings: { cost: 10 }, calls: 100 });
   expect(billed).toBeGreaterThan(1);
   expect(billed).toBeLessThan(10 + 1.28);

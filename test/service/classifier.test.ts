@@ -99,7 +99,7 @@ describe.each(dialects)('auto on %s', (dialect) => {
     else expect(modelsAsked()).toEqual([model, 'echo+standard']);
   });
 
-  it('never picks a tier from which the key may not use any model', async () => {
+  it("never picks a tier if the key can't use any of its models", async () => {
     await askOf(`one/${say('strong')}`);
     const { key } = (await (
       await project.admin('POST', `/provision/teams/${project.project}/keys`, {

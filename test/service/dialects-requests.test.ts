@@ -56,7 +56,7 @@ describe('a chat request to a messages vendor', () => {
     expect(lastRequest(lent()).json['max_tokens']).toBe(maxTokens);
   });
 
-  it('asks for JSON and thinking in the form that the model supports', async () => {
+  it('requests JSON and thinking in the format that the model supports', async () => {
     const format = { type: 'json_schema', json_schema: { name: 'n', schema: { type: 'object', properties: { n: { type: 'string' } } } } };
     const askFor = async (model: string, options: object): Promise<Record<string, unknown>> => {
       await send('chat', JSON.stringify({ model, max_tokens: 9_000, messages: [{ role: 'user', content: 'hi' }], ...options }));

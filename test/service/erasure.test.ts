@@ -264,7 +264,7 @@ describe('an erasure request without a valid subject', () => {
     for (const subject of ['x'.repeat(256), '😀'.repeat(256), 'a b', '%', '..%2f', '?#&=+']) await erase(shared(), subject);
   });
 
-  test('accepts the subjects `.` and `..` in the query of an erasure', async () => {
+  test('accepts the subjects `.` and `..` in the query of an erasure request', async () => {
     const gateway = shared();
     for (const subject of ['.', '..']) {
       await saveItem(gateway, { text: 'is erased', subject });

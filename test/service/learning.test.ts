@@ -114,7 +114,7 @@ describe('learning with Temporal', () => {
     expect((await gateway.call(`/v1/memory/episodes/${id}/remember`, {})).status).toBe(409);
   });
 
-  it('waits longer and longer between tries while the memory model is unavailable', async () => {
+  it('increases the retry delay while the memory model is unavailable', async () => {
     const gateway = await lend('waits', { tiers: { 'memory-extract': ['dead/echo'] } });
     await say(gateway, 'I am called Bob.', 'bob');
     const batch = await eventually(async () => {
@@ -132,7 +132,7 @@ describe('learning with Temporal', () => {
     expect(waits.slice(0, 3)).toEqual([1, 2, 4]);
   });
 
-  it('lets a learning batch wait while no memory model is configured', async () => {
+  it('keeps a learning batch waiting while no memory model is configured', async () => {
     const gateway = await lend('unrouted', { tiers: { trivial: [] } });
     await say(gateway, 'I am called Cid.', 'cid');
     expect(await untilState(gateway, 'waiting')).toMatchObject({ attempts: 0, error: { code: 'no_route' } });

@@ -19,7 +19,7 @@ function sendJson(response: ServerResponse, status: number, body: unknown): void
 }
 
 describe('image requests in the artifacts format', () => {
-  it('ignores the number of images, also when it reserves the cost', () => {
+  it('ignores n in the artifacts format and reserves the cost of a single image', () => {
     const finish: (() => void)[] = [];
     return withVendor(
       (response) => finish.push(() => sendJson(response, 200, drawn)),
@@ -49,7 +49,7 @@ describe('image requests in the artifacts format', () => {
   );
 
   it.each(['"0x8"', '"8x8 "', '"-8x8"', '"8.5x8"', '"1e3x8"', '"8X8"', '8', '""', '"999999x1"'])(
-    'returns 400 in plain text for the image size %s in the artifacts format',
+    'returns a plain-text 400 for the image size %s in the artifacts format',
     (size) =>
       withVendor(draw, async (gateway, vendor) => {
         const answer = await gateway.call(images.path, `{"model":"jobs/picture","prompt":"x","size":${size}}`);
@@ -59,7 +59,7 @@ describe('image requests in the artifacts format', () => {
   );
 });
 
-describe('names of voices for speech', () => {
+describe('voice names in speech requests', () => {
   it.each([
     ['a b', 'a%20b'],
     ['ä', '%C3%A4'],
@@ -67,7 +67,7 @@ describe('names of voices for speech', () => {
     ['..%2f', '..%252f'],
     ['%2e%2e', '%252e%252e'],
     ['x?y=1#z&q', 'x%3Fy%3D1%23z%26q'],
-  ])('escapes the voice %j in the path and the query', (voice, encoded) =>
+  ])('percent-encodes the voice %j in the path and the query', (voice, encoded) =>
     withVendor(speak, async (gateway, vendor) => {
       for (const provider of ['path', 'query']) expect((await askMedia(gateway, speech, `${provider}/${voice}`)).status).toBe(200);
       expect(vendor.asked.map(({ path }) => path)).toEqual([`/v1/text-to-speech/${encoded}`, `/v1/speak?model=${encoded}`]);
@@ -77,7 +77,7 @@ describe('names of voices for speech', () => {
   it.each([
     ['half a surrogate pair', '\ud800'],
     ['301 letters', 'x'.repeat(301)],
-  ])('returns 400 no_route for the name of a voice that is %s', (_what, voice) =>
+  ])('returns 400 no_route for a voice name that is %s', (_what, voice) =>
     withVendor(speak, async (gateway, vendor) => {
       for (const provider of ['own', 'path', 'query']) {
         const expected = { status: 400, code: 'no_route', message: 'no models available for route' };
@@ -89,7 +89,7 @@ describe('names of voices for speech', () => {
 });
 
 describe("media vendors' responses", () => {
-  it.each(mediaRoutes)('returns upstream_error on $name for every error status of the vendor', async (route) => {
+  it.each(mediaRoutes)('returns upstream_error on $name for every error status that a vendor sends', async (route) => {
     for (const status of [301, 307, 400, 401, 402, 403, 404, 408, 413, 422, 429, 500, 503, 529])
       await withVendor(
         (response) => sendJson(response, status, { error: { message: 'no' } }),

@@ -125,7 +125,7 @@ describe('audio.transcriptions.create', () => {
     ['FLAC that claims to be short', flac(1)],
     ['WAV with a low sample rate', wav({ rate: 10, seconds: 3_600 })],
     ['an unknown format', Buffer.alloc(20_000)],
-  ])('runs one transcription at a time if a small file could last for hours: %s', async (_format, file) => {
+  ])('runs one transcription at a time if a small file may contain hours of audio: %s', async (_format, file) => {
     const seconds = 3_600;
     answer = (response) => setTimeout(() => json({ text: '', duration: seconds })(response), 200);
     const { key } = await issueKey(gateway, { ceilings: { cost: 0.5 } });
@@ -139,7 +139,7 @@ describe('audio.transcriptions.create', () => {
   it.each([
     ['WAV', wav({ rate: 16_000, seconds: 10 })],
     ['MP3', mp3(10)],
-  ])('runs several transcriptions at a time if the size of the file limits its length: %s', async (_format, file) => {
+  ])('runs several transcriptions at a time if the file size limits their length: %s', async (_format, file) => {
     let running: ServerResponse[] = [];
     answer = (response) => {
       running.push(response);
@@ -159,7 +159,7 @@ describe('audio.transcriptions.create', () => {
     ['json', json({ text: '' })],
     ['a stream', text('text/event-stream', `data: ${JSON.stringify({ type: 'transcript.text.done', text: '' })}\n\n`)],
     ['a stream without usage', text('text/event-stream', 'data: {}\n\n')],
-  ])('charges the silence of a recording if the vendor reports no seconds: %s', async (_format, respond) => {
+  ])('charges for silent recordings if the vendor reports no duration: %s', async (_format, respond) => {
     answer = respond;
     for (const [file, seconds] of [
       ...[
@@ -180,14 +180,14 @@ describe('audio.transcriptions.create', () => {
     }
   });
 
-  it('charges the input and the output of a transcript if the vendor reports no tokens', async () => {
+  it('estimates the input and output tokens of a transcription if the vendor reports none', async () => {
     answer = text('text/plain', 'a'.repeat(40_000));
     await post('/v1/audio/transcriptions', audioForm(flac(3_600), 'own/tokens'));
     const { tokens, estimated } = await rowOf(gateway);
     expect({ tokens, estimated }).toMatchObject({ tokens: { input: 36_000, output: 10_000 }, estimated: true });
   });
 
-  it('charges the tokens that the vendor reports', async () => {
+  it('charges for the tokens that the vendor reports', async () => {
     answer = json({ text: 'Hello.', usage: { type: 'tokens', input_tokens: 1_000, output_tokens: 100, total_tokens: 1_100 } });
     await sdk().audio.transcriptions.create({ model: 'own/tokens', file: await audio() });
     expect(await rowOf(gateway)).toMatchObject({ cost: 0.0035, estimated: false, tokens: { input: 1_000, output: 100 } });
@@ -204,7 +204,7 @@ describe('audio.transcriptions.create', () => {
     expect(await rowOf(gateway)).toMatchObject({ cost: seconds / 10_000, estimated: true });
   });
 
-  it('forwards the events of a transcription as they arrive', async () => {
+  it('forwards transcription events as they arrive', async () => {
     const delta = { type: 'transcript.text.delta', delta: 'Hel' };
     const done = {
       type: 'transcript.text.done',
@@ -228,7 +228,7 @@ describe('audio.transcriptions.create', () => {
     expect(await rowOf(gateway)).toMatchObject({ cost: 0.000225, estimated: false });
   });
 
-  it('charges an estimate if the vendor reports no usage', async () => {
+  it('charges an estimated cost if the vendor reports no usage', async () => {
     answer = json({ text: '' });
     await sdk().audio.transcriptions.create({ file: await audio(Buffer.alloc(80_000)), model: 'own/tokens' });
     expect(await rowOf(gateway)).toMatchObject({ estimated: true });
@@ -239,7 +239,7 @@ describe('audio.transcriptions.create', () => {
 });
 
 describe('audio.translations.create', () => {
-  it('calls the vendor’s route for translations', async () => {
+  it("calls the vendor's translations route", async () => {
     answer = json({ text: 'Hello.', task: 'translate', duration: 3, language: 'english' });
     const result = await sdk().audio.translations.create({ file: await audio(), model: 'whisper', response_format: 'verbose_json' });
     expect(result).toMatchObject({ text: 'Hello.', duration: 3 });
@@ -272,7 +272,7 @@ describe('images.edit', () => {
     expect(await rowOf(gateway)).toMatchObject({ route: 'images', model: 'own/gpt-image-2', cost: 0.0674, estimated: false });
   });
 
-  it('charges a streamed image edit by the usage that comes with the completed image', async () => {
+  it('charges for a streamed image edit based on the usage in the completed event', async () => {
     const completed = { type: 'image_edit.completed', b64_json: image, usage };
     answer = text('text/event-stream', `event: image_edit.completed\ndata: ${JSON.stringify(completed)}\n\n`);
     const stream = await sdk().images.edit({
@@ -290,7 +290,7 @@ describe('images.edit', () => {
   it.each([
     ['own/per-image', 0.4],
     ['own/gpt-image-2', 4 * 0.0674],
-  ])('charges every image of a streamed edit with %s', async (model, cost) => {
+  ])('charges for every image in a streamed edit with %s', async (model, cost) => {
     const completed = { type: 'image_edit.completed', b64_json: image, usage };
     const event = `event: image_edit.completed\ndata: ${JSON.stringify(completed)}\n\n`;
     answer = text('text/event-stream', event.repeat(4));
@@ -366,7 +366,7 @@ describe('uploads', () => {
     }
   });
 
-  it('starts to forward an upload before it has arrived completely', async () => {
+  it('starts forwarding an upload before all of it has arrived', async () => {
     const started = new Promise<void>((resolve) => {
       onFirstBytes = resolve;
     });
@@ -398,7 +398,7 @@ describe('uploads', () => {
   it.each([
     ['a transcription', path, 'own/whisper', [1e-9, 1.1e-4]],
     ['an image edit', '/v1/images/edits', 'own/gpt-image-2', [0, 0]],
-  ] as const)('charges what the vendor has received if the caller aborts %s', async (_what, route, model, cost) => {
+  ] as const)('charges for what the vendor has received if the caller aborts %s', async (_what, route, model, cost) => {
     const started = new Promise<void>((resolve) => {
       onFirstBytes = resolve;
     });
@@ -419,7 +419,7 @@ describe('uploads', () => {
     expect(received).toEqual([]);
   });
 
-  it('accepts 31 MiB and returns 413 above 32 MiB', async () => {
+  it('accepts an upload of 31 MiB and returns 413 for one of 33 MiB', async () => {
     const large = Buffer.concat([
       Buffer.from(field('model', 'own/whisper') + filePart('').slice(0, -2)),
       Buffer.alloc(31 * mebibyte, 7),
@@ -432,7 +432,7 @@ describe('uploads', () => {
     expect(received).toHaveLength(1);
   });
 
-  it('sends the vendor a content length if the caller sends none', async () => {
+  it("adds a content-length header for the vendor if the caller didn't send one", async () => {
     const send = (chunks: Iterable<Uint8Array>) =>
       fetch(gateway.url + path, {
         method: 'POST',
@@ -451,7 +451,7 @@ describe('uploads', () => {
     expect(received).toHaveLength(1);
   });
 
-  it('says in the error what is missing or malformed in an upload', async () => {
+  it('returns an error that says what is missing or malformed in an upload', async () => {
     await expectRouteError(await post(path, filePart('x') + end), { name: 'speech' }, { status: 400, code: 'missing_model' });
     await expectRouteError(await post(path, field('model', '') + end), { name: 'speech' }, { status: 400, code: 'missing_model' });
     await expectRouteError(
@@ -482,7 +482,7 @@ describe('uploads', () => {
     expect(await callsOf(gateway)).toEqual([]);
   });
 
-  it('charges nothing if an upload turns out to be invalid while we forward it', async () => {
+  it('charges nothing if an upload turns out to be invalid while it is being forwarded', async () => {
     const body = field('model', 'own/whisper') + filePart('x'.repeat(mebibyte)) + field('model', 'own/tokens') + end;
     const refused = await post(path, body);
     expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining('model is given more than once')]);
@@ -490,7 +490,7 @@ describe('uploads', () => {
     expect(await rowOf(gateway)).toMatchObject({ outcome: 'failed', cost: 0 });
   });
 
-  it("leaves the caller's connection usable after an upload is refused before it was read", async () => {
+  it("keeps the caller's connection usable after refusing an upload without reading it", async () => {
     const large = filePart('x'.repeat(4 * mebibyte)) + end;
     const refusals = [
       [field('model', 'dead/x') + large, 503],
@@ -526,7 +526,7 @@ describe('uploads', () => {
     ]);
   });
 
-  it.each(['json', 'events'])('blocks a transcript in the format %s if a content rule matches', async (form) => {
+  it.each(['json', 'events'])('blocks a transcript that matches a content rule (%s)', async (form) => {
     await gateway.admin('PUT', `/provision/teams/${gateway.project}/rules`, {
       rules: [{ class: 'email', place: 'output', action: 'block' }],
     });

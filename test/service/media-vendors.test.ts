@@ -73,7 +73,7 @@ describe('fields that only some models accept', () => {
     ),
   );
 
-  it('forwards numbers in an image request without changing their digits', () =>
+  it('forwards large numbers in an image request unchanged', () =>
     withVendor(
       (response) => json(response, { created: 5, data: [{ b64_json: 'eA==' }] }),
       async (gateway, vendor) => {
@@ -82,7 +82,7 @@ describe('fields that only some models accept', () => {
       },
     ));
 
-  it('returns images as base64 whatever response_format the caller asks for', () =>
+  it('returns images as base64 even if the caller asks for another response_format', () =>
     withVendor(
       (response) => json(response, { created: 5, data: [{ b64_json: 'eA==' }] }),
       async (gateway, vendor) => {
@@ -139,7 +139,7 @@ describe('fields that only some models accept', () => {
 describe('large images', () => {
   const large = Buffer.alloc(22 * mebibyte, 7).toString('base64');
 
-  it('returns a base64 image of 30 MB completely', () =>
+  it('returns a 30 MB base64 image without truncating it', () =>
     withVendor(
       (response) => json(response, { created: 5, data: [{ b64_json: large }] }),
       async (gateway) => {
@@ -148,7 +148,7 @@ describe('large images', () => {
       },
     ));
 
-  it('downloads a large image completely', () =>
+  it('downloads a large image without truncating it', () =>
     withVendor(
       (response, { path, headers }) =>
         path === '/big' ? response.end(Buffer.alloc(22 * mebibyte, 7)) : json(response, { data: [{ url: `http://${headers.host}/big` }] }),
@@ -228,11 +228,11 @@ describe('image URLs', () => {
     ));
 });
 
-describe('asynchronous jobs of the artifacts format', () => {
+describe('asynchronous jobs in the artifacts format', () => {
   const done = { artifacts: [{ base64: 'aW1hZ2U=', finishReason: 'SUCCESS', seed: 1 }] };
   const accept = (response: ServerResponse, id: string): unknown => response.writeHead(202, { 'nvcf-reqid': id }).end();
 
-  it('polls an image job of the artifacts format until it is done', () => {
+  it('polls an asynchronous image job until it is done', () => {
     let polls = 0;
     return withVendor(
       (response, { method }) => {
@@ -313,7 +313,7 @@ describe('vendor responses', () => {
   );
 });
 
-it('charges an image even if the caller disconnects', () => {
+it('charges for an image even if the caller disconnects', () => {
   let finish: () => void = () => undefined;
   return withVendor(
     (response) => {
@@ -338,7 +338,7 @@ it('charges an image even if the caller disconnects', () => {
 });
 
 it(
-  'charges images that are still being generated when the gateway stops',
+  'charges for images that are still being generated when the gateway stops',
   () =>
     withListener(
       () => undefined,
@@ -360,7 +360,7 @@ models: { own/picture: { per_image: 0.04 } }
   300_000,
 );
 
-it('stores the request id that the vendor returns', () =>
+it("stores the vendor's request id with the call", () =>
   withVendor(
     (response, { path, body }) => {
       response.setHeader('x-request-id', `req-${path.split('/').at(-1)}`);

@@ -60,7 +60,7 @@ onAnyDatabase('the memory graph', (database) => {
   const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/);
   const uuid = expect.stringMatching(/^[0-9a-f-]{36}$/);
 
-  it('returns all facts for an empty query', async () => {
+  it('returns all facts if the query is empty', async () => {
     const gateway = await lendProject();
     const itemId = await learn(gateway, { facts: [['Ada', 'lives_in', 'Oslo', 'Ada lives in Oslo']] });
     const fact = {
@@ -107,7 +107,7 @@ onAnyDatabase('the memory graph', (database) => {
     for (const [body, expected] of rows) expect([body, await targets(body)]).toEqual([body, expected]);
   });
 
-  it('finds facts by names in any script, regardless of case', async () => {
+  it('finds facts by name in any script, regardless of case', async () => {
     const gateway = await lendProject();
     await learn(gateway, { facts: [['Öl', 'fließt_nach', 'Århus', 'Das Öl fließt nach Århus']] });
     await learn(gateway, { facts: [['Анна', 'живёт_в', 'Москва', 'Анна живёт в городе Москва']], subject: 'anna' });

@@ -181,7 +181,7 @@ const attacks: readonly Attack[] = [
   },
 ];
 
-test('tests memory with 3,000 hostile inputs in the exhaustive run', () => {
+test('the exhaustive run sends 3,000 hostile inputs', () => {
   expect(attacks.reduce((sum, { runs }) => sum + runs, 0)).toBe(3_000);
 });
 
@@ -206,7 +206,7 @@ onAnyDatabase('hostile inputs', (database) => {
     );
   });
 
-  test("doesn't store credentials or instructions from the attacks", async () => {
+  test("doesn't store any credentials or prompt injections from the hostile inputs", async () => {
     const gateway = lent();
     await gateway.admin('PUT', `/provision/teams/${gateway.project}/memory`, { only_senders: [] });
     const chat = await asJson(gateway.call('/v1/chat/completions', said('still there?'), { 'x-gateway-memory': 'recall' }));

@@ -91,7 +91,7 @@ describe('memory search with Temporal', () => {
     ]);
   });
 
-  it('embeds queries and passages with the prefixes of the multilingual model', async () => {
+  it("adds the multilingual model's prefixes to queries and passages before embedding them", async () => {
     isLocalEmbedderReady = true;
     const gateway = await lendProject();
     gateway.app.startDurable();
@@ -111,7 +111,7 @@ onAnyDatabase('memory search without Temporal', (database) => {
   const lent = shareGateway({ database, yaml });
   const lendProject = projectLender(lent, 'terms');
 
-  it('finds passages without vectors by their text', async () => {
+  it('finds memories by text before they have been embedded', async () => {
     const gateway = await lendProject();
     await saveItem(gateway, { text: 'The deployment happens on Thursday evening' });
     const result = await search(gateway, { query: 'when is the deployment' });
@@ -129,7 +129,7 @@ onAnyDatabase('memory search without Temporal', (database) => {
     ['rejects the request', 'one/refuse-422'],
     ['returns garbage', 'one/garbage'],
     ['hangs', 'one/hang'],
-  ])('finds memories by their text if the embedding vendor %s', async (_title, model) => {
+  ])('falls back to text search if the embedding vendor %s', async (_title, model) => {
     const gateway = await lendProject();
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { tiers: { embed: [model] } });
     await saveItem(gateway, { text: 'The deployment happens on Thursday evening' });
@@ -152,7 +152,7 @@ onAnyDatabase('memory search without Temporal', (database) => {
     expect((await search({ ...gateway, key }, { query: 'narrow' })).vector).toBe(true);
   });
 
-  it('ranks memories that match rare words first', async () => {
+  it('searches memories in several languages and accepts special characters in the query', async () => {
     const gateway = await lendProject();
     await saveItem(gateway, { text: 'Prefers trains to planes when travelling' });
     await saveItem(gateway, { text: 'Ærø er en ø i Danmark' });
@@ -168,7 +168,7 @@ onAnyDatabase('memory search without Temporal', (database) => {
       expect(Array.isArray((await search(gateway, { query })).memories)).toBe(true);
   });
 
-  it("finds only the subject's own memories and those of the whole project", async () => {
+  it("finds only the subject's own memories and project-wide ones", async () => {
     const gateway = await lendProject();
     const shared = { text: 'tea is served at four', kind: 'event' };
     await saveItem(gateway, shared);
@@ -202,7 +202,7 @@ onAnyDatabase('memory search without Temporal', (database) => {
 describePostgres('the connections to PostgreSQL', () => {
   const lent = shareGateway({ database: 'server', yaml });
 
-  it("doesn't let one project's waiting searches take up all database connections", async () => {
+  it("doesn't let writes that wait for one project's lock take up all database connections", async () => {
     const [busy, other] = [await lent().withProject('busy'), await lent().withProject('other')];
     const project = await lent().app.projects.findBySlug('busy');
     const projectId = project?.id ?? '';

@@ -39,7 +39,7 @@ describePostgres('the network to the database', () => {
     for (const end of ends.reverse()) await end();
   });
 
-  test("doesn't serve a cached response whose subject was erased while the database connection was lost", () =>
+  test("stops serving a subject's cached responses if the subject was erased while the database was disconnected", () =>
     withGateway({ database: 'any', wrapDatabase: () => proxied, cache: true }, async ({ call }) => {
       const ask = async (subject: string): Promise<string | null> => {
         const headers = { 'x-gateway-memory-subject': subject };
@@ -135,7 +135,7 @@ tiers:
     ['is reset during the response headers', { resetAfterBytes: 20 }, true],
     ['is reset during the body of a plain response', { resetAfterBytes: 600 }, false],
     ['stalls', { silent: true }, true],
-  ])('uses the next model if the connection %s', async (what, faults, stream) => {
+  ])('uses the next model if the connection to the vendor %s', async (what, faults, stream) => {
     const gateway = await shared().withProject(what.replaceAll(' ', '-'));
     network.set(faults);
     const answer = await gateway.call(path, { model: 'standard', stream, ...question('hi') });
@@ -146,7 +146,7 @@ tiers:
     expect(call).toMatchObject({ outcome: 'ok', attempts: [{ outcome: 'failed' }, { outcome: 'ok' }] });
   });
 
-  test("closes the stream if the vendor's connection is reset", async () => {
+  test("closes the caller's stream if the vendor's connection is reset", async () => {
     const gateway = await shared().withProject('reset-in-its-middle');
     network.set({ resetAfterBytes: 20_000 });
     const answer = await gateway.call(path, { model: 'standard', stream: true, ...question('hi') });
@@ -161,7 +161,7 @@ tiers:
     expect(call?.cost).toBeGreaterThan(0);
   });
 
-  test('delivers a stream completely over a slow network', async () => {
+  test('delivers the complete stream over a slow network', async () => {
     const gateway = await shared().withProject('slow');
     const ask = async (): Promise<string> => {
       const answer = await gateway.call(path, { model: 'far/long-500', stream: true, ...question('hi') });

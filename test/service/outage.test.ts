@@ -118,7 +118,7 @@ tiers: { standard: [one/echo] }
     return linesSince(other, start);
   };
 
-  it('serves keys during an outage even if only another process has used them', async () => {
+  it('accepts keys during a database outage even if only another process has used them before', async () => {
     await eventually(async () => expect(await metricOf(other, 'gateway_cached_keys')).toBeGreaterThanOrEqual(keyCount - 1));
     const [, , prefix] = revoked.split('-');
     const project = await jsonOf<{ data: { prefix: string }[] }>(one.admin('GET', '/provision/teams/beta/keys'));
@@ -145,7 +145,7 @@ tiers: { standard: [one/echo] }
     expect(await chat(other, revoked)).toBe(401);
   });
 
-  it('logs no more lines for an outage with 200 calls than for one with 50', async () => {
+  it('logs only a few lines about a database outage, however many calls it affects', async () => {
     const [few, many] = [await logOutage(50), await logOutage(200)];
     for (const lines of [few, many])
       expect(lines.flatMap(({ level, msg }) => (level === 'info' ? [] : [msg]))).toEqual(['database unavailable; retrying']);
@@ -160,7 +160,7 @@ tiers: { standard: [one/echo] }
     });
   });
 
-  it('logs the lines that the DatabaseUnavailable runbook quotes', () => {
+  it('logs every message that the DatabaseUnavailable runbook quotes', () => {
     const page = readFileSync(join(root, 'docs/operating.md'), 'utf8');
     const [runbook = ''] = page.split('### Alert DatabaseUnavailable\n')[1]?.split('\n### ') ?? [];
     const quoted = [...runbook.matchAll(/`(?!gateway )([a-z][\w]*(?: [\w;,]+)+)`/g)].map(([, text]) => text);

@@ -184,7 +184,7 @@ async function check(
 }
 
 it.each(['http://[', 'http://[/healthz', 'http://', '//[#', '/%', '//', '//\u00e2\u0080\u00a6', '*'])(
-  'returns no HTML for a request with the unusual target %s',
+  "doesn't return HTML for a request with the unusual target %s",
   async (target) => {
     const gateway = lent();
     for (const method of ['GET', 'POST', 'OPTIONS'])
@@ -195,7 +195,7 @@ it.each(['http://[', 'http://[/healthz', 'http://', '//[#', '/%', '//', '//\u00e
   },
 );
 
-it("doesn't write 100 Continue into the body of another response", async () => {
+it("doesn't send 100 Continue in the middle of another response", async () => {
   const slow: Asked = { kind: 'echo', target: '', method: 'POST', isStream: false, isSlow: true, expects: false };
   for (const halfCloses of [true, false])
     for (const isStream of [true, false]) {
@@ -221,7 +221,7 @@ it('sends the right response to every pipelined request', async () => {
 it.each([
   ['GET /v1/models', ''],
   ['requests with Expect', 'expect: 100-continue\r\n'],
-])('closes a connection on which more than 32 requests wait for an earlier one: %s', async (_name, header) => {
+])('closes a connection if more than 32 requests are queued behind a slow one: %s', async (_name, header) => {
   const gateway = lent();
   const slow = toBytes(gateway, { kind: 'echo', target: '', method: 'POST', isStream: false, isSlow: true, expects: false }, 'first');
   const request = `GET /v1/models HTTP/1.1\r\nhost: gateway.test\r\nauthorization: Bearer ${gateway.key}\r\n${header}\r\n`;

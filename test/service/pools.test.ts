@@ -239,7 +239,7 @@ test('opens the breaker of a pool member that is down', async () => {
   await eventually(async () => expect((await callsOf(gateway))[0]?.attempts).toMatchObject([{ member: 'alive' }]));
 });
 
-test('tries a member whose key is rejected only once a minute', async () => {
+test('retries a pool member only once a minute after its key is rejected', async () => {
   const gateway = await lend();
   const atEast = await conversationAt(gateway, 'standard', 'east');
   behaviours.set('east', refuse(401));
@@ -247,7 +247,7 @@ test('tries a member whose key is rejected only once a minute', async () => {
   expect(membersOf()).toEqual(['east', 'west', 'west', 'west', 'west']);
 });
 
-test('spreads 1,000 conversations with the same system prompt by weight', async () => {
+test('distributes conversations with the same system prompt across pool members by weight', async () => {
   const gateway = await lend();
   reload([keyed('east', ', weight: 3'), keyed('west', ', weight: 2'), keyed('north', ', weight: 0')]);
   let next = 0;
@@ -262,7 +262,7 @@ test('spreads 1,000 conversations with the same system prompt by weight', async 
   expect(Math.abs(west - 400)).toBeLessThan(40);
 });
 
-test('keeps each conversation on one pool member while others come and go', async () => {
+test('keeps a conversation on its pool member when other members are added or removed', async () => {
   const gateway = await lend();
   const conversations = Array.from({ length: 40 }, (_, index) => `customer ${index}`);
   const byConversation = new Map<string, string[]>();
@@ -296,7 +296,7 @@ function countEach(names: readonly string[]): Record<string, number> {
   return counts;
 }
 
-test('sends no new calls to a pool member with weight 0', async () => {
+test('sends no new calls to a pool member whose weight is 0', async () => {
   const gateway = await lend();
   const atEast = await conversationAt(gateway, 'standard', 'east');
   let release = (): void => undefined;
@@ -313,7 +313,7 @@ test('sends no new calls to a pool member with weight 0', async () => {
   reload();
 });
 
-test("doesn't fail any call when a pool's configuration is reloaded under load", async () => {
+test("reloads a pool's configuration under load without failing any calls", async () => {
   const gateway = await lend();
   const { project } = gateway;
   const { key } = await jsonOf<{ key: string }>(
@@ -356,7 +356,7 @@ test("doesn't fail any call when a pool's configuration is reloaded under load",
   });
 });
 
-test('sends a call that continues a response to the pool member that stores it', async () => {
+test('continues a stored response on the pool member that created it', async () => {
   const gateway = await lend();
   const respond = async (body: object): Promise<string> =>
     (await jsonOf<{ id: string }>(gateway.call('/v1/responses', { model: 'native/m', ...body }))).id;
@@ -370,7 +370,7 @@ test('sends a call that continues a response to the pool member that stores it',
   }
 });
 
-test('sends a call that continues a streamed response to the pool member that stores it', async () => {
+test('continues a streamed response on the pool member that created it', async () => {
   const gateway = await lend();
   for (const member of ['one', 'two', 'three'])
     behaviours.set(member, (request, response) => {
@@ -407,7 +407,7 @@ test('tries each pool member to find a response that another process created', a
   expect(received).toHaveLength(1);
 });
 
-test('spreads embeddings, images and token counts across pool members', async () => {
+test('distributes embeddings, images and token counts across pool members', async () => {
   const gateway = await lend();
   for (let index = 0; index < 20; index += 1) {
     await gateway.call('/v1/embeddings', { model: 'pool/m', input: 'hi' });
@@ -434,7 +434,7 @@ test('spreads embeddings, images and token counts across pool members', async ()
   );
 });
 
-test("doesn't try another pool member if one refuses to count tokens", async () => {
+test("doesn't try another pool member after one refuses to count tokens", async () => {
   const gateway = await lend();
   behaviours.set('first', refuse(400)).set('second', refuse(400));
   received.length = 0;
@@ -453,7 +453,7 @@ test('sends the next image request to another pool member after a 429', async ()
   expect(statuses.filter((status) => status !== 200).length).toBeLessThanOrEqual(1);
 });
 
-test('asks only the pool member that generates a video for its state', async () => {
+test('polls a video only on the pool member that is generating it', async () => {
   const gateway = await lend();
   for (let index = 0; index < 8; index += 1) {
     received.length = 0;

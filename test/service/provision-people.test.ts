@@ -50,7 +50,7 @@ test('keeps only the id of a deleted person in the audit log', async () => {
   expect(JSON.stringify(await gateway().database.query('select * from audit_log'))).not.toContain(email);
 });
 
-test("doesn't remove the last owner", async () => {
+test("doesn't remove a project's last owner", async () => {
   const [ann, bob] = [uniqueEmail(), uniqueEmail()];
   const members = `/teams/${gateway().project}/members`;
   expect((await admin('PUT', `${members}/${ann}`, { role: 'owner' })).status).toBe(404);
@@ -108,7 +108,7 @@ test("lists and ends a person's sessions", async () => {
   expect(await rows(`/people/${email}/sessions`)).toEqual([]);
 });
 
-test('creates a person if a sign-in link is issued for an unknown address', async () => {
+test('creates a person if a sign-in link is issued for an unknown e-mail address', async () => {
   const email = uniqueEmail();
   expect(await json('POST', '/sign-in-links', { email, admin: true })).toMatchObject({ email, sign_in_url: expect.any(String) });
   expect(await json('GET', `/people/${email}`)).toMatchObject({ admin: true });
@@ -117,7 +117,7 @@ test('creates a person if a sign-in link is issued for an unknown address', asyn
   expect(await (await fetch(String(url))).text()).toContain('Create the admin account');
 });
 
-test('filters and pages the audit log', async () => {
+test('filters and paginates the audit log', async () => {
   const all = await rows('/audit?limit=3');
   expect(all).toHaveLength(3);
   expect(await rows(`/audit?limit=2&before=${String(all[0]?.id)}`)).toEqual(all.slice(1));

@@ -77,14 +77,14 @@ const lent = shareGateway({ database: 'any', yaml: providersYaml });
       ['chat', 'one/long-500+break-after-300'],
       ['chat', 'three/long-500+error-after-300'],
       ['chat', 'one/pace-5+long-40+break-after-20'],
-    ] as const)('forwards everything that arrives before a stream breaks off: %s from %s', async (caller, model) => {
+    ] as const)('forwards everything received before a stream was interrupted: %s from %s', async (caller, model) => {
       const { text, isCut } = await ask(caller, model);
       expect([isCut, text.match(/"content":"[^"]/g)?.length]).toEqual([seesCut, model.includes('300') ? 300 : 20]);
       expect(text).not.toContain('[DONE]');
       expect(text.endsWith('\n\n')).toBe(true);
     });
 
-    it('forwards the error event of a broken messages stream', async () => {
+    it('forwards the error event of an interrupted messages stream', async () => {
       const { text, isCut } = await ask('messages', 'one/long-500+break-after-300');
       expect([isCut, text.match(/text_delta/g)?.length]).toEqual([seesCut, 300]);
       expect(text).toMatch(/\n\nevent: error\ndata: .*\n\n$/);

@@ -173,7 +173,7 @@ describe.each(dialects)('rate limits for a %s caller', (caller) => {
   const isChat = caller === 'chat';
   const ownPlans = isExhaustive ? plans : distinctPlans.filter((_, index) => (index % 2 === 0) === isChat);
 
-  it(`avoids a 429 in ${ownPlans.length} plans with rate-limited vendors`, async () => {
+  it("never passes a vendor's 429 on to the caller, whatever order the candidates are in", async () => {
     for (let from = 0; from < ownPlans.length; from += 8) {
       const some = ownPlans.slice(from, from + 8);
       await Promise.all(some.map((plan, index) => expectPlan(caller, plan, (index % 2 === 0) === isChat)));
@@ -206,10 +206,10 @@ const waited = startTogether(
   },
 );
 
-describe.each(callers)('a $vendor vendor that limits a $caller caller', ({ caller, vendor }) => {
+describe.each(callers)('a $caller call to a rate-limited $vendor vendor', ({ caller, vendor }) => {
   const ask = (tier: string, headers?: Record<string, string>): Promise<Asked> => askTier(caller, `${vendor}-${tier}`, headers);
 
-  it.each(hints)('waits before a retry as long as the rate-limited vendor asks (%s)', async (model, leastMs, mostMs) => {
+  it.each(hints)('waits as long as a rate-limited vendor asks before retrying (%s)', async (model, leastMs, mostMs) => {
     const { answer, call, tookMs } = await waited(`${caller} ${vendor} ${model}`);
     expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, `${vendors[vendor]}/echo`]);
     expect(call.attempts).toMatchObject([
@@ -230,7 +230,7 @@ describe.each(callers)('a $vendor vendor that limits a $caller caller', ({ calle
     expect(call.attempts).toMatchObject([{ status: 429 }, { status: 200, wait_ms: 0 }]);
   });
 
-  it("doesn't wait for a vendor whose spend limit is used up", async () => {
+  it("doesn't wait for a vendor whose spend limit has been reached", async () => {
     const next = await ask('spent');
     expect([next.answer.status, next.call.attempts.map(({ status, wait_ms: waitMs }) => [status, waitMs])]).toEqual([
       200,
@@ -251,7 +251,7 @@ describe.each(callers)('a $vendor vendor that limits a $caller caller', ({ calle
     }
   });
 
-  it.each(['long', 'fails-then-long'])('returns client deadline exceeded if the wait would exceed the deadline (%s)', async (tier) => {
+  it.each(['long', 'fails-then-long'])('returns `client deadline exceeded` if the wait would exceed the deadline (%s)', async (tier) => {
     const { answer, call } = await ask(tier, { 'x-gateway-timeout-ms': '50000' });
     await expectRouteError(answer, routeOf(caller), {
       status: [502, 503],
@@ -262,13 +262,13 @@ describe.each(callers)('a $vendor vendor that limits a $caller caller', ({ calle
     expect(call.attempts.at(-1)).toMatchObject({ status: 429, wait_ms: 0 });
   });
 
-  it('uses another model if waiting for a rate-limited one would exceed the deadline', async () => {
+  it('switches to another model if waiting for a rate-limited one would exceed the deadline', async () => {
     const { answer, call } = await ask('long-then-own', { 'x-gateway-timeout-ms': '50000' });
     expect(answer.status).toBe(200);
     expect(call.attempts).toMatchObject([{ status: 429 }, { status: 200, wait_ms: 0 }]);
   });
 
-  it('returns client deadline exceeded if the response after a short wait is slow', async () => {
+  it('returns `client deadline exceeded` if the retry after a short wait takes too long', async () => {
     const { answer, call } = await waited(`${caller} ${vendor} short`);
     await expectRouteError(answer, routeOf(caller), { status: [502, 503], code: 'upstream_failed', message: /^client deadline exceeded/ });
     expect(call).toMatchObject({ outcome: 'deadline' });

@@ -58,7 +58,7 @@ const readItem = async (gateway: TestGateway, id: string, query = question): Pro
   (await search(gateway, { query })).memories.find(({ item }) => item.id === id)?.item;
 
 describe('rating the memories that a call recalled', () => {
-  test('rates several memories in one request, and counts only the last rating of each key', async () => {
+  test('rates several memories in one request and counts only the latest rating per key', async () => {
     const gateway = await lend();
     const { older, newer } = await saveTwo(gateway);
     const { callId } = await recallOnce(gateway);
@@ -75,7 +75,7 @@ describe('rating the memories that a call recalled', () => {
     expect(await readItem(gateway, newer.id)).toMatchObject({ ratings: { useful: 2, wrong: 0 } });
   });
 
-  test('leaves a memory out of recall after two keys rate it wrong, and recalls it again if one changes its mind', async () => {
+  test('stops recalling a memory after two keys rate it wrong, until one of them changes its rating', async () => {
     const gateway = await lend();
     const { older } = await saveTwo(gateway);
     const other = await addKey(gateway, 'other');
@@ -88,7 +88,7 @@ describe('rating the memories that a call recalled', () => {
     });
   });
 
-  test("returns the same 404 for all memories that the call hasn't recalled, and stores no rating", async () => {
+  test("returns 404 for memories that the call didn't recall, without storing a rating", async () => {
     const [gateway, theirs] = [await lend(), await lend()];
     const { older, newer } = await saveTwo(gateway);
     const foreign = await saveItem(theirs, { text: 'Assam tea is served in the morning' });
@@ -115,7 +115,7 @@ describe('rating the memories that a call recalled', () => {
     for (const { id } of [older, newer, later]) expect(await readItem(gateway, id)).toMatchObject({ ratings: { useful: 0, wrong: 0 } });
   });
 
-  test('ignores ratings of further memories that were closed after the call', async () => {
+  test('skips a memory that was closed after the call when several memories are rated together', async () => {
     const gateway = await lend();
     const { older, newer } = await saveTwo(gateway);
     const { callId } = await recallOnce(gateway);
@@ -138,7 +138,7 @@ describe('rating the memories that a call recalled', () => {
 describe('how ratings affect recall', () => {
   const order = async (gateway: TestGateway, subject?: string) => (await search(gateway, { query: question, subject })).memories;
 
-  test("changes a memory's score by 5 % for one key's ratings, and by at most 10 % for those of many keys", async () => {
+  test("changes a memory's score by 5 % if one key rates it, and by more if several keys do", async () => {
     const gateway = await lend();
     const { older, newer } = await saveTwo(gateway);
     const plain = await order(gateway);
@@ -155,7 +155,7 @@ describe('how ratings affect recall', () => {
     expect(((await order(gateway))[1]?.score ?? 0) / score).toBeCloseTo(0.95, 3);
   });
 
-  test('applies ratings only to the end user of the rated call, and erases them together with this user', async () => {
+  test('applies ratings only to the end user of the rated call and deletes them when this user is erased', async () => {
     const gateway = await lend();
     const { older, newer } = await saveTwo(gateway);
     const { callId } = await recallOnce(gateway, 'ada');
@@ -174,7 +174,7 @@ describe('how ratings affect recall', () => {
     await expectCode(rate(gateway, older.id, { rating: 'useful', call_id: callId }), 404, 'not_found');
   });
 
-  test('explains in a dry run how ratings have changed the score', async () => {
+  test("shows in a dry run how ratings have changed a memory's score", async () => {
     const gateway = await lend();
     const { older } = await saveTwo(gateway);
     await expectJson(rate(gateway, older.id, { rating: 'wrong' }), 200);
@@ -186,7 +186,7 @@ describe('how ratings affect recall', () => {
     expect((rated?.why.ratings ?? 0) / ((rated?.score ?? 0) - (rated?.why.ratings ?? 0))).toBeCloseTo(-0.05, 2);
   });
 
-  test('drops the ratings against a memory when a person confirms it', async () => {
+  test("discards a memory's wrong ratings when a person confirms it", async () => {
     const gateway = await lend();
     const { newer } = await saveTwo(gateway);
     for (let sent = 0; sent < 2; sent += 1) await expectJson(rate(gateway, newer.id, { rating: 'wrong' }), 200);

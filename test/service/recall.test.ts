@@ -65,7 +65,7 @@ async function textsOf(gateway: TestGateway): Promise<{ stored: string; recalled
 }
 
 describe.each(ways.flatMap(({ caller, vendor }) => [false, true].map((stream) => ({ caller, vendor, stream }))))(
-  'a $caller caller and a $vendor vendor, streamed: $stream',
+  'a $caller caller with a $vendor vendor (streamed: $stream)',
   ({ caller, vendor, stream }) => {
     test("inserts memories after the caller's system prompt", async () => {
       const gateway = await lend();
@@ -128,7 +128,7 @@ describe.each(['chat', 'messages'] as const)('%s', (dialect) => {
     expect(lastRequest(gateway).text).not.toContain('oolong');
   });
 
-  test("doesn't store a block of memories that the client sends back", async () => {
+  test("doesn't store the recalled memories that a client sends back in its messages", async () => {
     const gateway = await lend();
     await remember(gateway);
     await (await gateway.call(paths[dialect], bodyOf(dialect, dialect), recall)).text();
@@ -259,7 +259,7 @@ test('recalls no memories while memory is off', async () => {
   });
 });
 
-test('attributes the cost of the query embedding to gateway-memory', async () => {
+test('attributes the cost of embedding the query to gateway-memory', async () => {
   const gateway = await lend();
   await remember(gateway);
   await (await gateway.call(paths.chat, bodyOf('chat', 'chat'), { ...recall, 'x-gateway-source': 'shop' })).text();
@@ -323,7 +323,7 @@ test('explains in a dry run which memories a call would recall', async () => {
   expect(JSON.parse(systemOf(gateway))[1]).toEqual([{ role: 'system', content: shown.block }]);
 });
 
-test('returns an empty result from a dry run of recall if nothing matches', async () => {
+test('returns an empty result for a recall dry run if nothing matches', async () => {
   const gateway = await lend();
   const nothing = { block: null, memories: [], left_out: [] };
   const body = { text: userMessage, dry_run: true };
@@ -375,7 +375,7 @@ async function withCeilings(gateway: TestGateway, ceilings: Record<string, numbe
   return (path, body, headers) => gateway.call(path, body, { authorization: `Bearer ${key}`, ...headers });
 }
 
-test.each(['calls', 'cost', 'rpm', 'tpm'])('skips the embedding if the key has reached its %s ceiling', async (ceiling) => {
+test.each(['calls', 'cost', 'rpm', 'tpm'])('skips the recall embedding if the key has reached its %s ceiling', async (ceiling) => {
   const gateway = await lend();
   await remember(gateway);
   const call = await withCeilings(gateway, { [ceiling]: 0 });
@@ -385,7 +385,7 @@ test.each(['calls', 'cost', 'rpm', 'tpm'])('skips the embedding if the key has r
   expect(await callsOf(gateway)).toEqual([]);
 });
 
-test("doesn't use the last call that an rpm ceiling allows for a recall embedding", async () => {
+test('skips the recall embedding if the rpm ceiling has room for only one more call', async () => {
   const gateway = await lend();
   await remember(gateway);
   const call = await withCeilings(gateway, { rpm: 1 });
@@ -459,7 +459,7 @@ test.each([
   ['fails', 'embed: [one/fail-500]'],
   ['cannot be reached', 'embed: [dead/x]'],
   ['is not configured', 'other: [one/echo]'],
-])('recalls memories found by text within the deadline if the embedding vendor %s', async (_name, tier) => {
+])('recalls memories by text search before the deadline if the embedding vendor %s', async (_name, tier) => {
   await withGateway({ database: 'any', yaml: yaml(tier) }, async (gateway) => {
     await remember(gateway);
     const response = await gateway.call(paths.chat, bodyOf('chat', 'chat'), { ...recall, 'x-gateway-timeout-ms': '6000' });

@@ -45,7 +45,7 @@ test.each(cases)('returns a recorded response byte for byte to a caller on the s
   expect(Buffer.from(await response.arrayBuffer()).toString()).toBe(readRecording(route, name, stream).toString());
 });
 
-test.each(cases)('parses text, tool calls and tokens in a recorded response: %s', (_title, recording) => {
+test.each(cases)('parses the text, tool calls and token counts of a recorded response: %s', (_title, recording) => {
   const { route, name, stream, text, tools = [], tokens } = recording;
   const codec = routeCodecs[route];
   const body = readRecording(route, name, stream);
@@ -130,7 +130,7 @@ describe('a recorded response for a caller on the responses route', () => {
 });
 
 describe('an error in the middle of a stream', () => {
-  test.each(['chat', 'messages', 'responses'] as const)("forwards a %s vendor's error to a caller on the same route", async (route) => {
+  test.each(['chat', 'messages', 'responses'] as const)('forwards a stream error from a %s vendor on the same route', async (route) => {
     const response = await lent().call(urls[route], bodyOf(route, modelOf(route, 'error-in-stream'), true));
     const { text, isCut } = await readUntilCut(response);
     expect(isCut).toBe(route !== 'responses');
@@ -187,7 +187,7 @@ describe('an error response', () => {
 test.each([
   ['recorded-chat/openai', 'openai'],
   ['recorded-artifacts/artifacts', 'artifacts'],
-])('returns an image from %s as b64_json', async (model, name) => {
+])('returns a recorded image from %s as b64_json', async (model, name) => {
   const response = await lent().call('/v1/images/generations', { model, prompt: 'A pixel' });
   const { data } = await jsonOf<{ data: { b64_json: string }[] }>(response);
   const recorded = readRecording('images', name, false).toString();
@@ -196,7 +196,7 @@ test.each([
   expect(recorded).toContain(`"${data[0]?.b64_json}"`);
 });
 
-test('stores the number of tokens that a recorded stream reports', async () => {
+test('stores the token counts that a recorded stream reports', async () => {
   const gateway = await lent().withProject('recorded');
   await (await gateway.call(paths.messages, bodyOf('messages', modelOf('messages', 'text'), true))).text();
   const usage = await eventually(async () => {

@@ -75,7 +75,7 @@ async function change({ admin, project }: TestGateway, settings: object): Promis
 }
 
 describe.each(everyRoute)('a refused call on the route $name', ({ route, send }) => {
-  it('stores a refused call under its call id if the model is unknown or the key is revoked', async () => {
+  it('stores a call that was refused for an unknown model or a revoked key under its call id', async () => {
     const gateway = await lend();
     const { key, prefix } = await issueKey(gateway, { name: 'server' });
     const unknown = await send(gateway, key, 'nothing/at-all');
@@ -98,8 +98,8 @@ describe.each(everyRoute)('a refused call on the route $name', ({ route, send })
   });
 });
 
-describe('the reason of a refused call', () => {
-  it("explains a refused call by the key's ceiling, with its window and limit", async () => {
+describe('the reason for a refused call', () => {
+  it("says which of the key's ceilings refused a call, with its window and limit", async () => {
     const gateway = await lend();
     const { key } = await issueKey(gateway, { ceilings: { calls: 1 }, windows: { calls: 'day' } });
     const chat = routeOf('chat');
@@ -112,7 +112,7 @@ describe('the reason of a refused call', () => {
     });
   });
 
-  it("explains a refused call by the application's ceiling, or by the monthly cap in USD", async () => {
+  it("says if a call was refused by the application's ceiling or by the project's monthly cap", async () => {
     const gateway = await lend();
     const put = await gateway.admin('PUT', `/provision/teams/${gateway.project}/applications/bot`, { ceilings: { calls: 0 } });
     expect(put.status).toBe(200);
@@ -124,7 +124,7 @@ describe('the reason of a refused call', () => {
     expect(await findRefused(gateway, capped)).toMatchObject({ reason: 'project_cap', rule: 'cost/month', limit: 0, status: 429 });
   });
 
-  it('explains a refused call by the content rule that matched', async () => {
+  it('says if a call was refused by a content rule', async () => {
     const gateway = await lend();
     const rules = [{ class: 'expression', place: 'input', action: 'block', expression: 'fox' }];
     expect((await gateway.admin('PUT', `/provision/teams/${gateway.project}/rules`, { rules })).status).toBe(200);
@@ -136,7 +136,7 @@ describe('the reason of a refused call', () => {
     expect(row.rule).toBe('expression');
   });
 
-  it("says if a call was refused because of calls being off, the key's allow-list, or missing tags", async () => {
+  it('says if a call was refused because calls are off, the key may not use the model, or tags are missing', async () => {
     const gateway = await lend();
     const { key } = await issueKey(gateway, { models: ['two/echo'] });
     const chat = routeOf('chat');
@@ -151,7 +151,7 @@ describe('the reason of a refused call', () => {
     expect(await findRefused(gateway, off)).toMatchObject({ reason: 'calls_off', code: 'subscription_required' });
   });
 
-  it('stores no refused call for an unknown key or for a known prefix with a wrong secret', async () => {
+  it("doesn't store calls that were refused because the key or its secret is wrong", async () => {
     const gateway = await lend();
     const chat = routeOf('chat');
     const { key } = await issueKey(gateway, {});
@@ -163,7 +163,7 @@ describe('the reason of a refused call', () => {
 });
 
 describe('a large number of refused calls', () => {
-  it('stores 60 refused calls of a key per minute and only counts the others', async () => {
+  it('stores up to 60 refused calls per key and minute and only counts the rest', async () => {
     const gateway = await lend();
     await change(gateway, { may_call: false });
     const chat = routeOf('chat');
@@ -181,7 +181,7 @@ describe('a large number of refused calls', () => {
     );
   });
 
-  it('lists refused calls page by page, and by reason, key and application', async () => {
+  it('paginates refused calls and filters them by reason, key and application', async () => {
     const gateway = await lend();
     const { key, prefix } = await issueKey(gateway, { models: ['two/echo'] });
     const chat = routeOf('chat');
@@ -199,7 +199,7 @@ describe('a large number of refused calls', () => {
 });
 
 describe('the refused calls of a project', () => {
-  it('hides refused calls from other projects, and lists those of all projects together', async () => {
+  it('hides refused calls from other projects but includes them in the list for all projects', async () => {
     const [one, other] = [await lend(), await lend()];
     const refused = await ask(one, routeOf('chat'), 'unknown/model');
     const id = refused.headers.get('x-gateway-call-id');
@@ -212,7 +212,7 @@ describe('the refused calls of a project', () => {
 });
 
 describe('the command gateway calls', () => {
-  it('shows a call by its id, whether it was refused or not', async () => {
+  it('shows both served and refused calls by their id', async () => {
     const gateway = await lend();
     const chat = routeOf('chat');
     const served = (await ask(gateway, chat, 'one/echo')).headers.get('x-gateway-call-id');
@@ -228,7 +228,7 @@ describe('the command gateway calls', () => {
 });
 
 describe('calls that the gateway makes itself', () => {
-  it('records refused calls of the gateway itself like any others', async () => {
+  it("records the gateway's own calls when they are refused", async () => {
     const gateway = await lend();
     await change(gateway, { tiers: { embed: ['one/echo'] } });
     const put = await gateway.admin('PUT', `/provision/teams/${gateway.project}/applications/gateway-memory`, { ceilings: { calls: 0 } });

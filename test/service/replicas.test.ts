@@ -144,12 +144,12 @@ describePostgres('a service with two API processes and two workers', () => {
     await expectLearnedOnce(replicas, users, [`learning/${users.projectId}`]);
   });
 
-  it('learns everything exactly once if Temporal loses its state in an outage', async () => {
+  it('learns each fact exactly once even if Temporal loses its state in an outage', async () => {
     await killUnderLoad('empty');
     await expectAllDone();
   });
 
-  it('delivers waiting signals in order if Temporal keeps its state', async () => {
+  it('delivers pending signals in order after an outage in which Temporal kept its state', async () => {
     await killUnderLoad();
     await expectAllDone();
     for (const gateway of [...serving, ...workers]) expect(await gateway.end('SIGTERM')).toBe(0);

@@ -87,7 +87,7 @@ afterEach(() => {
 const tierOf = { chat: 'standard', messages: 'claude', responses: 'standard', embeddings: 'embed', moderations: 'judge', rerank: 'rank' };
 
 describe.each(routes)('$name', (route) => {
-  it('calls the first provider in the chain that has the required tags', async () => {
+  it('calls the first provider with the required tags', async () => {
     const gateway = await lendRequiring('eu');
     const answer = await ask(gateway, route, tierOf[route.name]);
     expect([answer.status, answer.headers.get('x-gateway-model')?.split('/')[0]]).toEqual([
@@ -101,7 +101,7 @@ describe.each(routes)('$name', (route) => {
     });
   });
 
-  it('lists the missing tags of each provider in a 400 no_route', async () => {
+  it('returns 400 no_route with a list of the tags that each provider is missing', async () => {
     const gateway = await lendRequiring('eu', 'zero-retention', 'on-prem');
     const answer = await ask(gateway, route, tierOf[route.name]);
     const provider = route.name === 'messages' ? 'us-claude' : 'us';
@@ -116,7 +116,7 @@ describe.each(routes)('$name', (route) => {
   });
 });
 
-test('combines the required tags of a key and its project', async () => {
+test("combines a key's required tags with those of its project", async () => {
   const gateway = await lendRequiring('eu');
   const path = `/provision/teams/${gateway.project}/keys`;
   const issued = await issueKey(gateway, { required_tags: ['zero-retention'] });
@@ -206,7 +206,7 @@ describe('media with required tags', () => {
     expect(calledProviders(gateway)).toEqual([expect.stringMatching(/^eu/)]);
   });
 
-  it.each(Object.entries(cases))('lists the missing tags in a 400 no_route for %s', async (_name, send) => {
+  it.each(Object.entries(cases))('returns 400 no_route with the missing tags for %s', async (_name, send) => {
     const gateway = await lendRequiring('eu');
     const answer = await send(gateway, 'us/picture');
     const { error } = await jsonOf<{ error: object }>(answer);
@@ -234,7 +234,7 @@ test('counts tokens with a provider that has the required tags', async () => {
   expect(calledProviders(gateway)).toEqual(['eu-claude']);
 });
 
-test('skips a classifier without the required tags', async () => {
+test("skips a classifier whose provider doesn't have the required tags", async () => {
   const gateway = await lendRequiring('eu');
   const answer = await ask(gateway, routeOf('chat'), 'auto');
   expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, 'eu/small']);
@@ -300,7 +300,7 @@ test('applies changed provider tags after a reload', async () => {
   });
 });
 
-test('uses the local embedder whatever tags are required', async () => {
+test('uses the local embedder regardless of the required tags', async () => {
   await withGateway(
     {
       database: 'any',

@@ -55,7 +55,7 @@ afterAll(async () => {
   await once(vendor.close(), 'close');
 });
 
-it("resends a request on a new connection if it wasn't sent completely", () =>
+it('resends a request on a new connection if the old one was reset before the request was fully sent', () =>
   withGateway(
     {
       database: 'any',

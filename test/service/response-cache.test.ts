@@ -70,7 +70,7 @@ describe('a request that the cache can serve', () => {
     test.each([
       ['text', {}],
       ['tool calls', { tools }],
-    ])('returns equivalent content from the cache for a plain and a streamed call: %s', async (_what, more) => {
+    ])('serves the same cached content to plain and streamed calls: %s', async (_what, more) => {
       const [one, two] = [await lendProject(), await lendProject()];
       const hear = hearers[caller];
       const [plain, replayed] = [await hear(one, { model, ...more }, false), await hear(one, { model, ...more }, true)];
@@ -81,7 +81,7 @@ describe('a request that the cache can serve', () => {
     });
   });
 
-  test('serves a cached response with several choices if the project caches sampled responses', async () => {
+  test('caches a response with several choices if the project caches sampled responses', async () => {
     const lent = await lendProject();
     await lent.admin('PUT', `/provision/teams/${lent.project}`, { cache_sampled: true });
     const say = `one/say-${Buffer.from('😀 every word').toString('base64url')}`;
@@ -149,7 +149,7 @@ describe('a request that the cache can serve', () => {
     expect(status.key.ceilings.calls?.used).toBe(1);
   });
 
-  test('records a cached response in the conversation like any other', async () => {
+  test('records a cached response in the conversation', async () => {
     const lent = await lendProject();
     const subject = { 'x-gateway-memory-subject': 'ada' };
     await ask(lent, 'chat', { headers: subject });
@@ -166,7 +166,7 @@ describe('a request that the cache can serve', () => {
     ]);
   });
 
-  test('serves a cached response that came from the second model of the plan', async () => {
+  test('serves a cached response that came from the second model in the plan', async () => {
     const lent = await lendProject();
     await lent.admin('PUT', `/provision/teams/${lent.project}`, { tiers: { mine: ['one/fail-500+cache', 'two/echo'] } });
     const asked = [await ask(lent, 'chat', { model: 'mine' }), await ask(lent, 'chat', { model: 'mine' })];
@@ -174,7 +174,7 @@ describe('a request that the cache can serve', () => {
     expect((await callsOf(lent))[0]).toMatchObject({ model: 'two/echo', attempts: [] });
   });
 
-  test('serves a cached response whose vendor has become unhealthy', async () => {
+  test('serves a cached response even if its vendor has become unhealthy', async () => {
     const lent = await lendProject();
     await lent.admin('PUT', `/provision/teams/${lent.project}`, { tiers: { mine: ['one/echo', 'two/echo'] } });
     const kept = await ask(lent, 'chat', { model: 'mine' });
@@ -223,7 +223,7 @@ describe("a request that the cache can't serve", () => {
     ['a temperature above 0', { temperature: 1 }],
     ['a temperature that is text', { temperature: '0.7' }],
     ['several choices', { n: 2 }],
-  ])('calls the vendor each time for %s', async (_what, more) => {
+  ])('calls the vendor for every request with %s', async (_what, more) => {
     const lent = await lendProject();
     const count = await vendorCallsOf(lent, async () => {
       await missesTwice(lent, { more }, { more });
@@ -239,12 +239,12 @@ describe("a request that the cache can't serve", () => {
     ['a temperature of 0', { temperature: 0.0 }],
     ['null', { temperature: null, n: null }],
     ['one choice', { n: 1 }],
-  ])('calls the vendor once for requests with %s', async (_what, more) => {
+  ])('calls the vendor only once for identical requests with %s', async (_what, more) => {
     const lent = await lendProject();
     expect(caches([await ask(lent, 'chat', { more }), await ask(lent, 'chat', { more })])).toEqual(['miss', 'hit']);
   });
 
-  test('stores the response to a request with no-cache', async () => {
+  test('caches the response to a request with cache-control: no-cache', async () => {
     const lent = await lendProject();
     const asked = [await ask(lent, 'chat', { headers: { 'cache-control': 'no-cache' } }), await ask(lent, 'chat')];
     expect(caches(asked)).toEqual(['miss', 'hit']);
@@ -311,7 +311,7 @@ describe("a request that the cache can't serve", () => {
     expect(await vendorCallsOf(lent, () => ask(lent, 'chat', { model: 'one/echo' }))).toBe(1);
   });
 
-  test("doesn't cache a response whose caller disconnected", async () => {
+  test("doesn't cache a response if its caller disconnected", async () => {
     const lent = await lendProject();
     const options = { model: 'one/long-200+pace-20', messages: question, stream: true };
     const leaving = new AbortController();
@@ -327,7 +327,7 @@ describe("a request that the cache can't serve", () => {
     expect((await ask(lent, 'chat', { model: options.model, stream: true })).cache).toBe('miss');
   });
 
-  test("doesn't cache a response of more than 1 MiB", async () => {
+  test("doesn't cache a response larger than 1 MiB", async () => {
     await missesTwice(await lendProject(), { model: 'one/big-1100' }, { model: 'one/big-1100' });
   });
 
@@ -344,7 +344,7 @@ describe("a request that the cache can't serve", () => {
   });
 });
 
-test('delivers a cached stream completely to a slow reader', async () => {
+test('delivers a complete cached stream to a slow reader', async () => {
   const lent = await lendProject();
   const options: ChatOptions = { model: 'one/big-700', stream: true };
   const { text } = await ask(lent, 'chat', options);

@@ -98,7 +98,7 @@ tiers:
     await eventually(async () => expect(await activeModel(second, key)).toBe('two/echo'));
   });
 
-  it('includes the calls of both processes in usage reports', async () => {
+  it('includes calls from both processes in usage reports', async () => {
     const key = await issueKey();
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => first.call(key.key, '/v1/chat/completions', body, { 'x-gateway-source': 'first-only' })),
@@ -160,7 +160,7 @@ tiers:
     await eventually(async () => expect(await settingsOf(first, key)).toEqual(second8));
   });
 
-  it('rejects a revoked key after it reconnects to the database', () =>
+  it('rejects a revoked key once the process has reconnected to the database', () =>
     withFaultProxy(databaseUrl, async (proxy) => {
       await proxy.connect();
       const third = await startServe(proxy.url);
@@ -186,7 +186,7 @@ tiers:
       expect(await third.end('SIGTERM')).toBe(0);
     }));
 
-  it('stores all calls before both processes shut down', async () => {
+  it('stores all calls before the processes shut down', async () => {
     expect(await Promise.all([first.end('SIGTERM'), second.end('SIGINT')])).toEqual([0, 0]);
     expect(homes).toHaveLength(3);
     for (const home of homes) expect(await readdir(join(home, 'data', 'journal'))).toEqual([]);

@@ -55,24 +55,24 @@ async function callWithSdk(
   return { status: error instanceof OpenAI.APIError || error instanceof Anthropic.APIError ? error.status : error, responses };
 }
 
-describe.each(dialects)('the SDK of %s callers under an exhausted ceiling', (caller) => {
+describe.each(dialects)('the SDK of %s callers when a ceiling is exhausted', (caller) => {
   it.each([
     ['calls', 'day'],
     ['calls', 'total'],
     ['cost', 'month'],
     ['cost', 'total'],
-  ])("doesn't make the SDK retry for the key's %s ceiling (window: %s)", async (ceiling, window) => {
+  ])("doesn't make the SDK retry if the key's %s ceiling is exhausted (window: %s)", async (ceiling, window) => {
     const gateway = await withKey(await lend(), { ceilings: { [ceiling]: 0 }, windows: { [ceiling]: window } });
     expect(await callWithSdk(caller, gateway)).toEqual({ status: 429, responses: [429] });
   });
 
-  it("doesn't make the SDK retry for the application's calls ceiling", async () => {
+  it("doesn't make the SDK retry if the application's calls ceiling is exhausted", async () => {
     const gateway = await lend();
     await gateway.admin('PUT', `/provision/teams/${gateway.project}/applications/${gateway.project}`, { ceilings: { calls: 0 } });
     expect(await callWithSdk(caller, gateway)).toEqual({ status: 429, responses: [429] });
   });
 
-  it("doesn't make the SDK retry for the project's monthly cap", async () => {
+  it("doesn't make the SDK retry if the project's monthly cap is exhausted", async () => {
     const gateway = await lend();
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { monthly_cap: 0 });
     expect(await callWithSdk(caller, gateway)).toEqual({ status: 429, responses: [429] });
@@ -92,7 +92,7 @@ describe('errors that the SDK retries', () => {
     expect([answer.status, answer.headers.get('x-should-retry')]).toEqual([502, null]);
   });
 
-  it('lets the SDK retry after a ceiling per minute is reached', async () => {
+  it('lets the SDK retry if an rpm ceiling is reached', async () => {
     const answer = await ask(await withKey(await lend(), { ceilings: { rpm: 0 } }));
     expect([answer.status, answer.headers.get('x-should-retry')]).toEqual([429, null]);
   });
@@ -121,21 +121,21 @@ describe('the error code for a prompt that is too long', () => {
   const ofGateway = { status: 400, code: 'upstream_refused', type: 'upstream_refused' };
   const ofVendor = { status: 400, code: 'context_length_exceeded', type: 'upstream_refused' };
 
-  it("returns the vendor's error code if the header asks for it", async () => {
+  it("returns the vendor's error code if a request header asks for it", async () => {
     const gateway = await lend();
     expect(await raised(gateway)).toEqual(ofGateway);
     expect(await raised(gateway, { 'x-gateway-error-codes': 'other' })).toEqual(ofGateway);
     expect(await raised(gateway, { 'x-gateway-error-codes': 'vendor' })).toEqual(ofVendor);
   });
 
-  it("returns the vendor's error code if the project asks for it", async () => {
+  it("returns the vendor's error code if the project's settings ask for it", async () => {
     const gateway = await lend();
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { error_codes: 'vendor' });
     expect(await raised(gateway)).toEqual(ofVendor);
     expect(await raised(gateway, { 'x-gateway-error-codes': 'gateway' })).toEqual(ofGateway);
   });
 
-  it("doesn't send an error code on messages", async () => {
+  it("doesn't add an error code to error responses on messages", async () => {
     const headers = { 'x-gateway-error-codes': 'vendor' };
     const answer = await lent().call(paths.messages, { model: 'three/window-100', max_tokens: 10, messages: long }, headers);
     const { error } = await jsonOf<{ error: object }>(answer);
@@ -148,7 +148,7 @@ describe('the error code for a prompt that is too long', () => {
     ['messages', 'one', /length of the messages\.$/, /length of the messages\. \(prompt is too long\)$/],
     ['messages', 'three', / maximum$/, / maximum$/],
   ] as const)(
-    'tells %s callers of %s that the prompt is too long in the words of their own dialect',
+    "returns the %s dialect's error wording on request if the prompt is too long for the provider %s",
     async (caller, provider, byDefault, onRequest) => {
       const ask = async (headers: Record<string, string>): Promise<string> => {
         const body = { model: `${provider}/window-100`, max_tokens: 10, messages: long };

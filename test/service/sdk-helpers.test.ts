@@ -18,7 +18,7 @@ const modelOf = (vendor: Dialect, name: string): string => `${vendors[vendor]}/$
 /** The scripted vendor repeats the tool results of a turn in order, but on chat only the last one. */
 const toolResult = /^The tool said: .*noon in Oslo$/s;
 
-describe.each(dialects)('openai on a %s vendor', (vendor) => {
+describe.each(dialects)('the openai SDK with a %s vendor', (vendor) => {
   const tools = [
     { name: 'get_weather', parameters: citySchema, answer: 'snow' },
     { name: 'get_time', parameters: timeSchema, answer: 'noon in Oslo' },
@@ -27,14 +27,14 @@ describe.each(dialects)('openai on a %s vendor', (vendor) => {
     function: { name, description: name, parameters, parse: JSON.parse, function: () => answer },
   }));
 
-  it('runs tools until the model responds, plain and streamed', async () => {
+  it('runs tools until the model gives its final response, plain and streamed', async () => {
     const { chat } = openaiOf(lent());
     const asked = { model: modelOf(vendor, 'tools-parallel'), messages, tools };
     expect(await chat.completions.runTools(asked).finalContent()).toMatch(toolResult);
     expect(await chat.completions.runTools({ ...asked, stream: true }).finalContent()).toMatch(toolResult);
   });
 
-  it('parses a response by its schema, plain and streamed', async () => {
+  it('parses a structured response, plain and streamed', async () => {
     const { completions } = openaiOf(lent()).chat;
     const asked = { model: modelOf(vendor, 'echo'), messages, response_format: zodResponseFormat(stay, 'stay') };
     expect((await completions.parse(asked)).choices[0]?.message.parsed).toEqual(oslo);
@@ -42,13 +42,13 @@ describe.each(dialects)('openai on a %s vendor', (vendor) => {
   });
 });
 
-describe.each(dialects)('anthropic on a %s vendor', (vendor) => {
+describe.each(dialects)('the anthropic SDK with a %s vendor', (vendor) => {
   const tools = [
     betaTool({ name: 'get_weather', description: 'Weather', inputSchema: citySchema, run: () => 'snow' }),
     betaTool({ name: 'get_time', description: 'Time', inputSchema: timeSchema, run: () => 'noon in Oslo' }),
   ];
 
-  it('runs tools until the model responds, plain and streamed', async () => {
+  it('runs tools until the model gives its final response, plain and streamed', async () => {
     const { messages: beta } = anthropicOf(lent()).beta;
     const asked = { model: modelOf(vendor, 'tools-parallel'), max_tokens: 300, messages, tools };
     expect((await beta.toolRunner(asked)).content).toEqual([{ type: 'text', text: expect.stringMatching(toolResult) }]);
@@ -66,7 +66,7 @@ describe.each(dialects)('anthropic on a %s vendor', (vendor) => {
   });
 });
 
-it('parses a response on the responses route by its schema', async () => {
+it('parses a structured response on the responses route', async () => {
   const asked = { model: modelOf('chat', 'echo'), input: 'Oslo', text: { format: zodTextFormat(stay, 'stay') } };
   expect((await openaiOf(lent()).responses.parse(asked)).output_parsed).toEqual(oslo);
 });

@@ -23,7 +23,7 @@ function anthropicOf({ url, key }: TestGateway): Anthropic {
 }
 
 describe('the SDKs of both dialects', () => {
-  it('serves calls of both SDKs and includes them in usage reports', () =>
+  it('serves calls from both SDKs and includes them in usage reports', () =>
     withGateway({ database: 'any' }, async (gateway) => {
       const openai = openaiOf(gateway);
       const anthropic = anthropicOf(gateway);
@@ -112,7 +112,7 @@ describe('the SDKs of both dialects', () => {
 });
 
 describe('correlation headers', () => {
-  it('stores correlation headers with the call and groups cost by task', () =>
+  it('stores correlation headers with the call and groups costs by task', () =>
     withGateway({ database: 'any' }, async (gateway) => {
       const headers = {
         'x-gateway-task-id': 't-17',

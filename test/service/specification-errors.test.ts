@@ -72,7 +72,7 @@ describe('errors in plain text', () => {
     await expectPlainText(await declareLargeBody(lent().url + route.path, lent().key), 413);
   });
 
-  it('returns 413 for a provisioning body above the limit', async () => {
+  it('returns 413 for a provisioning request whose body is too large', async () => {
     for (const path of ['/provision/teams/acme', '/provision/catalog'])
       await expectPlainText(await declareLargeBody(lent().url + path, adminToken, 'PUT'), 413);
   });
@@ -195,7 +195,7 @@ describe('bad requests', () => {
     [{ stream: 1 }, /^stream: /],
   ];
 
-  it.each(dialectRoutes)('names the invalid field in a 400 bad_json on $name', async (route) => {
+  it.each(dialectRoutes)('returns 400 bad_json on $name with the name of the invalid field', async (route) => {
     for (const [more, message] of fields)
       await expectRouteError(await ask(lent(), route, 'first/echo', { more: { ...more } }), route, {
         status: 400,
@@ -260,7 +260,7 @@ describe('vendor failures', () => {
     }
   });
 
-  it.each(routes)("returns the first vendor's 4xx on $name if every model refuses", async (route) => {
+  it.each(routes)("returns the first vendor's 4xx on $name if every model refuses the request", async (route) => {
     const gateway = await lendProject();
     const tiers = { refusing: [nameOf(route, 'first/refuse-422'), nameOf(route, 'second/refuse-400')] };
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { tiers });

@@ -50,7 +50,7 @@ describe('ceilings on media routes', () => {
     await expectRouteError(capped, route, { status: 429, code: 'credits_exhausted' });
   });
 
-  it.each(mediaRoutes)('applies a ceiling that is lowered while the body of a call on $name is arriving', async (route) => {
+  it.each(mediaRoutes)('applies a ceiling that is lowered while a request body on $name is still arriving', async (route) => {
     const gateway = await lendProject();
     const limitCalls = (calls: number) =>
       gateway.admin('PUT', `/provision/teams/${gateway.project}/applications/${gateway.project}`, { ceilings: { calls } });
@@ -79,7 +79,7 @@ describe('ceilings on media routes', () => {
     await expectRouteError(await slow, route, { status: 429, code: 'source_capped', message });
   });
 
-  it.each(mediaRoutes)('returns 402 subscription_required on $name', async (route) => {
+  it.each(mediaRoutes)('returns 402 subscription_required on $name while calls are off', async (route) => {
     const gateway = await lendProject();
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { may_call: false });
     await expectRouteError(await askMedia(gateway, route, priced(route)), route, { status: 402, code: 'subscription_required' });

@@ -52,12 +52,12 @@ describe('error codes on media routes', () => {
 
   const namesOfNoModel = ['one/black-forest/flux', 'one//x', '/x', 'one/', '/', 'one/..', 'path/.', '..'];
 
-  it('returns 400 bad_model on images for a second slash or a dot segment', async () => {
+  it("returns 400 bad_model if an image model's name has too many slashes or a dot segment", async () => {
     for (const model of namesOfNoModel)
       await expectRouteError(await askMedia(lent(), images, model), images, { status: 400, code: 'bad_model' });
   });
 
-  it('returns 400 no_route on speech for a second slash or a dot segment', async () => {
+  it("returns 400 no_route if a speech model's name has too many slashes or a dot segment", async () => {
     const gateway = await lendProject();
     gateway.vendor.clear();
     for (const model of namesOfNoModel)

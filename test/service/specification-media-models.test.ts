@@ -46,7 +46,7 @@ describe('the requested model on media routes', () => {
     expect([await served(images, bot), await served(speech, bot), await served(images)]).toEqual(['art/bots', 'path/bots', 'two/mine']);
   });
 
-  it("uses the project's first media provider if it may not use the default one", async () => {
+  it("uses the project's first media provider if the project may not use the default one", async () => {
     const gateway = await lendProject();
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { providers: ['art', 'path', 'two'] });
     for (const route of mediaRoutes) {
@@ -70,7 +70,7 @@ describe('the requested model on media routes', () => {
     expect(await served('standard')).toBe(first);
   });
 
-  it('lists the media models that the key may use', async () => {
+  it('lists the media models that a key may use', async () => {
     const gateway = await lendProject();
     const listed = async (headers = {}) =>
       (await jsonOf<{ data: { id: string }[] }>(gateway.call('/v1/models', undefined, headers))).data.map(({ id }) => id);
@@ -105,7 +105,7 @@ describe('no_route on media routes', () => {
     await expectRouteError(await askMedia(gateway, route, 'one/x'), route, noRoute('no providers configured'));
   });
 
-  it('returns different messages for no media vendor and for no vendor at all', async () => {
+  it('returns different errors if no vendor serves media and if there are no vendors at all', async () => {
     const yaml = (url: string) => `providers: { films: { base_url: ${url}/v1beta, api_key: some-key, dialect: gemini } }\n`;
     await withGateway({ database: 'any', yaml }, async (gateway) => {
       for (const route of mediaRoutes)

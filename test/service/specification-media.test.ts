@@ -64,7 +64,7 @@ describe('image requests to the vendor', () => {
     expect(sentToVendor(gateway).path).toMatch(/^\/files\//);
   });
 
-  it('sends the model in the path in the artifacts format', async () => {
+  it('sends the model name as part of the URL path in the artifacts format', async () => {
     const gateway = await lendProject();
     const answer = await gateway.call(
       images.path,
@@ -124,7 +124,7 @@ describe('speech requests to the vendor', () => {
     await answer.body?.cancel();
   });
 
-  it('sends the voice in the path and the text in the configured field', async () => {
+  it('sends the voice in the URL path and the text in the configured field', async () => {
     const gateway = await lendProject();
     const answer = await askMedia(gateway, speech, 'path/Rachel The Fox', { more: { voice: 'nova', response_format: 'wav' } });
     expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'audio/mpeg']);
@@ -136,7 +136,7 @@ describe('speech requests to the vendor', () => {
     });
   });
 
-  it('sends the voice in the query if the provider is configured like that', async () => {
+  it('sends the voice as a query parameter if the provider is configured that way', async () => {
     const gateway = await lendProject();
     const answer = await askMedia(gateway, speech, 'query/aura&x=1');
     expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'audio/x-own']);
@@ -199,7 +199,7 @@ describe('the cost of media requests', () => {
     ],
     ['unknown', images, 'two/other', {}, { cost: null }],
     ['unknown', speech, 'two/other', {}, { cost: null }],
-  ] as const)('charges %s: $name %s', async (_title, route: MediaRoute, model, more, expected) => {
+  ] as const)('calculates the cost of a media call: %s', async (_title, route: MediaRoute, model, more, expected) => {
     const gateway = await lendProject();
     const answer = await askMedia(gateway, route, model, { more });
     expect(answer.status).toBe(200);

@@ -37,7 +37,7 @@ onAnyDatabase('memory settings', (database) => {
     expect(await read(gateway)).toEqual(expected);
   });
 
-  it('keeps all changes to memory settings that are made at the same time', async () => {
+  it('keeps all concurrent changes to memory settings', async () => {
     const gateway = await lendProject();
     await Promise.all([put(gateway, { batch_of: 7 }), put(gateway, { at_least_every_minutes: 9 }), put(gateway, { enabled: false })]);
     expect(await read(gateway)).toEqual({ ...defaults, batch_of: 7, at_least_every_minutes: 9, enabled: false });
@@ -191,7 +191,7 @@ describe('memory settings and calls', () => {
     });
 
     it.each(rows.map((row) => ({ ...row, row })))(
-      'decides whether to record $title: $recorded',
+      'decides if a call is recorded: $title ($recorded)',
       async ({ row, recorded, subject = null }) => {
         const call = await stored(row);
         expect(call?.conversation !== null).toBe(recorded);
@@ -212,7 +212,7 @@ describe('memory settings and calls', () => {
     });
   });
 
-  it("ignores an invalid subject of a call that isn't recorded", async () => {
+  it("ignores an invalid subject if the call isn't recorded", async () => {
     const gateway = await lendProject();
     expect((await put(gateway, { only_senders: ['listed'] })).status).toBe(200);
     for (const item of [{ text: 'Tea of Ada: oolong', subject: 'ada' }, { text: 'Tea of everybody: rooibos' }])
@@ -234,7 +234,7 @@ describe('memory settings and calls', () => {
     { first: {}, after: { enabled: false }, recorded: true },
     { first: { enabled: false }, after: { enabled: true }, recorded: false },
     { first: {}, after: { only_senders: ['other'] }, recorded: true },
-  ])('applies the memory settings from when the call started: $first, then $after', async ({ first, after, recorded }) => {
+  ])('uses the memory settings that applied when the call started: $first, then $after', async ({ first, after, recorded }) => {
     const gateway = await lendProject();
     expect((await put(gateway, first)).status).toBe(200);
     const before = gateway.vendor.requests().length;
@@ -266,7 +266,7 @@ describe('memory settings and calls', () => {
       ['chat', { messages: user({ type: 'text', text }, image) }],
       ['messages', { messages: user({ type: 'text', text }, { type: 'image', source }) }],
       ['responses', { input: user({ type: 'input_text', text }, { type: 'input_image', image_url: url }) }],
-    ])('stores only type, size and SHA-256 of an image on %s', async (route, more) => {
+    ])('stores only the type, size and SHA-256 hash of an image on %s', async (route, more) => {
       const gateway = await lendProject();
       const response = await ask(gateway, routeOf(route), 'first/echo', { more });
       expect(response.status).toBe(200);

@@ -44,7 +44,7 @@ describe('all memory routes', () => {
   });
 
   it.each(memoryRoutes.filter(({ needsBody }) => needsBody))(
-    'returns 400 bad_request without a body: $method $path',
+    'returns 400 bad_request if the body is missing: $method $path',
     async ({ method, path }) => {
       await expectCode(send(lent(), method, path), 400, 'bad_request');
     },
@@ -154,7 +154,7 @@ onAnyDatabase('memory routes', (database) => {
       await expectCode(send(lent(), 'POST', '/items', { text: 'A memory', ...body }), 400, 'bad_request');
     });
 
-    it('returns 403 forbidden if a key pins a memory', async () => {
+    it('returns 403 forbidden if a key tries to pin a memory', async () => {
       const pinned = { text: 'A memory', pinned: true };
       await expectCode(send(lent(), 'POST', '/items', pinned), 403, 'forbidden');
       await expectCode(send(lent(), 'POST', '/items', { text: '', kind: 'unknown', pinned: true }), 403, 'forbidden');
@@ -258,7 +258,7 @@ onAnyDatabase('memory routes', (database) => {
   });
 
   describe('deleting a memory', () => {
-    it('returns 404 for a memory after it was deleted', async () => {
+    it('returns 404 for a memory that has been deleted', async () => {
       const gateway = await lendProject();
       const { id } = await saveItem(gateway, { text: 'Soon gone' });
       expect(await expectJson(send(gateway, 'DELETE', `/items/${id.toUpperCase()}`), 200)).toEqual({
@@ -273,7 +273,7 @@ onAnyDatabase('memory routes', (database) => {
       await expectCode(send(gateway, 'POST', `/items/${id}/rating`, { rating: 'useful' }), 404, 'not_found');
     });
 
-    it('returns 403 if a key deletes what a person wrote', async () => {
+    it('returns 403 if a key tries to change or delete a memory that a person wrote', async () => {
       const gateway = await lendProject();
       const saved = await saveItem(gateway, { text: 'A person wrote this' });
       await attributeToPerson(gateway, saved);
@@ -282,7 +282,7 @@ onAnyDatabase('memory routes', (database) => {
       await expectJson(send(gateway, 'POST', `/items/${saved.id}/rating`, { rating: 'useful' }), 200);
     });
 
-    it('lets any key correct and delete memories that were learned', async () => {
+    it('lets any key correct and delete learned memories', async () => {
       const gateway = await lendProject();
       const saved = await saveItem(gateway, { text: 'Observed' });
       await gateway.database.query(`update memory_items set origin = 'observed' where id = $1::uuid`, [saved.id]);
@@ -311,7 +311,7 @@ onAnyDatabase('memory routes', (database) => {
       expect((await search(gateway, { query: 'cat' })).memories).toMatchObject([{ item: { id, in_recall: false } }]);
     });
 
-    it('counts all ratings of a memory that arrive at the same time', async () => {
+    it('counts all concurrent ratings of a memory', async () => {
       const gateway = await lendProject();
       const { id } = await saveItem(gateway, { text: 'Rated by many' });
       const ratings = Array.from({ length: 40 }, (_, n) => (n % 4 === 0 ? 'wrong' : 'useful'));

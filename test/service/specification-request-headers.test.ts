@@ -57,7 +57,7 @@ describe('x-gateway-timeout-ms', () => {
     return { gateway, answer: await ask(gateway, route, 'chain', { headers: { 'x-gateway-timeout-ms': '5000' } }) };
   });
 
-  it.each(routes)('limits all attempts together on $name', async (route) => {
+  it.each(routes)('limits the total duration of all attempts on $name', async (route) => {
     const { gateway, answer } = await timedOut(route);
     await expectRouteError(answer, route, { status: [502, 503], code: 'upstream_failed', message: /^client deadline exceeded/ });
     expect(await callsOf(gateway)).toMatchObject([{ outcome: 'deadline', attempts: [{ outcome: 'failed' }, { outcome: 'deadline' }] }]);

@@ -62,7 +62,7 @@ describe('a streamed response', () => {
     ['content-type', 'text/event-stream'],
     ['cache-control', 'no-cache'],
     ['x-accel-buffering', 'no'],
-  ])('sends the header %s: %s with a stream but not with JSON', async (header, value) => {
+  ])('sends the header %s: %s only with streamed responses', async (header, value) => {
     const gateway = await lendProject();
     for (const route of streamingRoutes) {
       const streamed = await ask(gateway, route, 'first/echo', { more: { stream: true } });
@@ -102,14 +102,14 @@ describe('requests', () => {
     }
   });
 
-  it('picks auto if a chat request has no model', async () => {
+  it('uses the auto tier if a chat request has no model', async () => {
     const gateway = await lendProject();
     for (const model of [undefined, null, '']) {
       expect((await ask(gateway, routeOf('chat'), model)).headers.get('x-gateway-model')).toBe('one/echo');
     }
   });
 
-  it.each(passthroughRoutes)('requires no field but the model on $name', async (route) => {
+  it.each(passthroughRoutes)('requires only the model field on $name', async (route) => {
     const gateway = await lendProject();
     const answer = await gateway.call(route.path, { model: nameOf(route, 'first/echo') });
     // The vendor's message about an empty body shows that the request was sent.
@@ -133,7 +133,7 @@ describe('requests', () => {
     ['null', '"stream_options":null,', '"stream_options":{"include_usage":true},'],
     ['with other options', '"stream_options":{"a":1},', '"stream_options":{"include_usage":true,"a":1},'],
     ['set to false', '"stream_options":{"include_usage":false},', '"stream_options":{"include_usage":true},'],
-  ])('adds stream_options.include_usage to a chat with stream: true (%s)', async (_title, asked, sent) => {
+  ])('adds stream_options.include_usage to a streamed chat request (%s)', async (_title, asked, sent) => {
     const gateway = await lendProject();
     const body = (options: string, model: string) =>
       `{${options}"model":"${model}","messages":[{"role":"user","content":"hi"}],"stream":true}`;
@@ -142,7 +142,7 @@ describe('requests', () => {
     expect(await answer.text()).toContain('data: [DONE]');
   });
 
-  it('adds nothing to a chat request without stream', async () => {
+  it("doesn't add include_usage to a chat request that isn't streamed", async () => {
     const gateway = await lendProject();
     await ask(gateway, routeOf('chat'), 'one/echo', { more: { stream: false } });
     expect(sentBody(gateway)).not.toContain('include_usage');
@@ -211,7 +211,7 @@ describe('responses', () => {
     expect(usage.by_model).toEqual([{ model: 'two/echo', cost: expect.any(Number), tokens: expect.any(Number), calls: 1 }]);
   });
 
-  it('lists the ids that the key may use on GET /v1/models', async () => {
+  it('lists the models that the key may use on GET /v1/models', async () => {
     const gateway = await lendProject();
     const { data } = await jsonOf<{ data: readonly { id: string }[] }>(gateway.call('/v1/models'));
     expect(data.map(({ id }) => id)).toEqual(['one/echo', 'two/echo', 'three/echo', 'four/echo', 'embed', 'standard', 'auto']);
@@ -257,7 +257,7 @@ describe('400 no_route', () => {
     expect(tier.headers.get('x-gateway-model')).toBe(nameOf(route, 'second/echo'));
   });
 
-  it('returns `no providers configured` if there are none', () =>
+  it('returns `no providers configured` if there are no providers for text', () =>
     withGateway(
       { database: 'any', yaml: (vendor) => `providers: { films: { base_url: ${vendor}/v1beta, api_key: k, dialect: gemini } }\n` },
       async (gateway) => {
@@ -266,7 +266,7 @@ describe('400 no_route', () => {
       },
     ));
 
-  it.each(routes)("doesn't count a call without a route on $name", async (route) => {
+  it.each(routes)("doesn't count a call on $name towards ceilings if it has no route", async (route) => {
     const gateway = await lendProject();
     const before = gateway.vendor.requests().length;
     await expectRouteError(await ask(gateway, route, 'unheard-of'), route, noRoute(none));
@@ -275,7 +275,7 @@ describe('400 no_route', () => {
     expect(key.ceilings).toMatchObject({ calls: { used: 0, reserved: 0 }, rpm: { used: 0, reserved: 0 } });
   });
 
-  it.each(routes)('calls retired models on $name if there are no others', async (route) => {
+  it.each(routes)('calls a retired model on $name if there is no other', async (route) => {
     const gateway = await lendProject();
     const path = `/provision/teams/${gateway.project}`;
     await gateway.admin('PUT', path, {

@@ -45,7 +45,7 @@ function ask({ url, key }: TestGateway, body: object) {
 const spoken = { model: 'own/voice', input: 'Hello' };
 const charged = { cost: (5 * 15) / 1e6 };
 
-it('reads speech from the vendor only as fast as the caller does', () => {
+it('reads speech from the vendor no faster than the caller reads it', () => {
   const total = 96 * mebibyte;
   const { state, answer } = speaker(total);
   return withVendor(answer, async (gateway) => {
@@ -68,7 +68,7 @@ it('reads speech from the vendor only as fast as the caller does', () => {
   });
 });
 
-it('delivers the beginning of the audio while the vendor is still sending', () => {
+it('starts delivering audio while the vendor is still sending it', () => {
   let finish: () => void = () => undefined;
   return withVendor(
     (response) => {
@@ -87,7 +87,7 @@ it('delivers the beginning of the audio while the vendor is still sending', () =
   );
 });
 
-it('charges a speech stream that the vendor breaks off', () =>
+it('charges for speech even if the vendor aborts the stream', () =>
   withVendor(
     (response) => {
       response.writeHead(200, { 'content-type': 'audio/mpeg' }).write('some');
@@ -101,7 +101,7 @@ it('charges a speech stream that the vendor breaks off', () =>
     },
   ));
 
-it('charges all of the speech that the vendor bills if the caller disconnects midway', () => {
+it('charges for the complete speech if the caller disconnects midway', () => {
   const { state, answer } = speaker(512 * mebibyte);
   return withVendor(answer, async (gateway) => {
     const request = ask(gateway, spoken);
@@ -114,7 +114,7 @@ it('charges all of the speech that the vendor bills if the caller disconnects mi
   });
 });
 
-it('cancels the vendor request if the caller disconnects before the first audio', () => {
+it('cancels the vendor request if the caller disconnects before any audio arrives', () => {
   const state = { asked: false, closed: false };
   return withVendor(
     (response) => {
@@ -133,7 +133,7 @@ it('cancels the vendor request if the caller disconnects before the first audio'
   );
 });
 
-it("charges speech even if the response headers can't be written", () =>
+it("charges for speech even if the response headers can't be written", () =>
   withVendor(
     (response) => {
       response.writeHead(200, { 'content-type': 'audio/mpeg' });

@@ -62,7 +62,7 @@ describe('errors when the gateway starts', () => {
     ['a missing configuration file', 'start', { GATEWAY_CONFIG: 'nowhere.yaml' }, /^\S*nowhere\.yaml: cannot be read: /],
     ['serve without DATABASE_URL', 'serve', { OPENAI_API_KEY: 'any' }, /^DATABASE_URL: is required for gateway serve; /],
     ['worker without DATABASE_URL', 'worker', {}, /^DATABASE_URL: is required for gateway worker; /],
-  ])('reports one error line for %s', async (_title, role, { GATEWAY_DATA_DIR: dataDir = 'data', ...env }, complaint) => {
+  ])('reports %s in a single error line', async (_title, role, { GATEWAY_DATA_DIR: dataDir = 'data', ...env }, complaint) => {
     const files = { GATEWAY_CONFIG: join(home, env.GATEWAY_CONFIG ?? 'gateway.yaml'), GATEWAY_DATA_DIR: resolve(home, dataDir) };
     expect(await errorLinesOf(role, { ...env, ...files })).toEqual([expect.stringMatching(complaint)]);
   });
@@ -73,7 +73,7 @@ describe('errors when the gateway starts', () => {
     ['admin-token', 'file', /^cannot read the admin token of \S+: the admin token in \S+ must have at least 16 characters.+$/],
     ['addresses', 'file', /^cannot write \S+: EEXIST.+$/],
     ['journal', 'file', /^cannot use the data directory .+ENOTDIR.+$/],
-  ])('reports one error line if %s in the data directory is a %s', async (name, kind, complaint) => {
+  ])('reports a single error line if %s in the data directory is a %s', async (name, kind, complaint) => {
     // Only a service with an embedded database has a token file, which it reads if the environment has no token.
     const { home: otherHome, env } =
       name === 'admin-token' || name === 'db.lock'
@@ -87,17 +87,17 @@ describe('errors when the gateway starts', () => {
 
   const unreachable = async (host: string): Promise<string> => `postgres://gateway@${host}:${await unusedPort()}/gateway`;
 
-  it("reports one error line if start can't reach the database", async () => {
+  it("reports a single error line if start can't reach the database", async () => {
     const env = { DATABASE_URL: await unreachable('127.0.0.1'), GATEWAY_DATA_DIR: join(home, 'data') };
     expect(await errorLinesOf('start', env)).toEqual([expect.stringMatching(/^cannot reach the database: .*ECONNREFUSED/)]);
   });
 
-  it("reports one error line if migrate can't reach the database", async () => {
+  it("reports a single error line if migrate can't reach the database", async () => {
     const env = { DATABASE_URL: await unreachable('localhost') };
     expect(await errorLinesOf('migrate', env)).toEqual([expect.stringMatching(/^cannot reach the database: .*ECONNREFUSED/)]);
   });
 
-  it('prints the position of each of five mistakes in gateway.yaml, one per line', async () => {
+  it('prints one line with the position of each mistake in gateway.yaml', async () => {
     const file = join(home, 'mistakes.yaml');
     await writeFile(
       file,
@@ -136,13 +136,13 @@ describePostgres('errors on a database server without a schema', () => {
   const lacksSchema =
     /^the database is missing migration 0001_\w+.*; run: gateway migrate \(but first, as a superuser in the database gateway_test_\w+: CREATE EXTENSION vector;\)$/;
 
-  it('reports one error line on serve if the database has no schema', async () => {
+  it('reports a single error line if serve finds a database without a schema', async () => {
     expect(await errorLinesOf('serve', { ...(await newEnvironment()), DATABASE_URL: databaseUrl })).toEqual([
       expect.stringMatching(lacksSchema),
     ]);
   });
 
-  it('reports one error line on serve if a database that becomes reachable late has no schema', () =>
+  it('reports a single error line if serve finds no schema once the database becomes reachable', () =>
     withFaultProxy(databaseUrl, async (proxy) => {
       const port = String(await unusedPort());
       const errors = errorLinesOf('serve', { ...(await newEnvironment()), DATABASE_URL: proxy.url, PORT: port });

@@ -73,14 +73,14 @@ describe('the command gateway start with a data directory', () => {
     expect((await audio.arrayBuffer()).byteLength).toBeGreaterThan(100);
   });
 
-  it('reports one error line if another process uses the data directory', async () => {
+  it('reports a single error line if another process uses the data directory', async () => {
     expect(await errorLinesOf('start', { PORT: '0', GATEWAY_DATA_DIR: join(home, 'data') })).toEqual([
       `the data directory ${join(home, 'data')} is in use by another gateway process; stop that one, or set GATEWAY_DATA_DIR to another directory`,
     ]);
     expect((await gateway.call(key, '/usage/me')).status).toBe(200);
   });
 
-  it('reports one error line if the port is in use', async () => {
+  it('reports a single error line if the port is in use', async () => {
     const { port } = new URL(gateway.url);
     const { home: otherHome, env } = await processes.homeWithAnyDatabase();
     expect(await errorLinesOf('start', { ...env, PORT: port, GATEWAY_DATA_DIR: join(otherHome, 'data') })).toEqual([
@@ -88,14 +88,14 @@ describe('the command gateway start with a data directory', () => {
     ]);
   });
 
-  it('exits with 0 on SIGINT and leaves no process behind', async () => {
+  it('exits with 0 on SIGINT and leaves no processes behind', async () => {
     expect(await gateway.end('SIGINT')).toBe(0);
     expect(gateway.stderr()).toBe('');
     expect(await processesOf(home)).toEqual([]);
     expect(await announced()).toBe(null);
   });
 
-  it('starts again with its data and prints no new key', async () => {
+  it("restarts with its existing data and doesn't print a new key", async () => {
     gateway = await processes.start('start', { home });
     expect(gateway.stdout()).toContain(`Address         ${gateway.url}\n`);
     expect(firstKeyOf(gateway)).toBeNull();
@@ -137,13 +137,13 @@ describePostgres('starting on a database server', () => {
     expect(gateway.stdout()).not.toMatch(/hunter2|database recovered/);
   });
 
-  it('creates the schema only the first time migrate runs', async () => {
+  it('creates the schema only when migrate runs for the first time', async () => {
     const migrate = () => runInProcess('migrate', { DATABASE_URL: databaseUrl });
     expect(await migrate()).toEqual({ output: expect.stringMatching(/^Applied \d+ migrations?\.\n$/), errors: [] });
     expect(await migrate()).toEqual({ output: 'The schema was up to date.\n', errors: [] });
   });
 
-  it('stops migrate at the first signal', async () => {
+  it('stops migrate on the first SIGTERM', async () => {
     const home = await processes.home('empty');
     const database = openTestDatabase(databaseUrl, 2);
     try {
@@ -191,7 +191,7 @@ describePostgres('starting on a database server', () => {
     }),
   );
 
-  it('stops serve with exit code 0 if a database that became reachable late hangs', () =>
+  it('stops serve with exit code 0 if the database becomes reachable after startup but hangs', () =>
     withFaultProxy(databaseUrl, async (proxy) => {
       const gateway = await startServe(proxy.url);
       await withLockedSchema(async (untilAwaited) => {

@@ -56,7 +56,7 @@ describe('signals to a running gateway', () => {
   };
   const expectModel = (model: string): Promise<void> => eventually(async () => expect(await activeModel(gateway, key)).toBe(model));
 
-  it('uses the providers of a new gateway.yaml instead of the demo vendor after SIGHUP', async () => {
+  it('switches from the demo vendor to the providers in a new gateway.yaml on SIGHUP', async () => {
     await expectModel('demo/echo');
     await reloadWith(yamlOf(['one/echo']));
     await expectModel('one/echo');
@@ -82,7 +82,7 @@ describe('signals to a running gateway', () => {
     await expectModel('one/fixed');
   });
 
-  it('completes a running stream on SIGTERM, unless it takes longer than the stop timeout', async () => {
+  it('completes a running stream on SIGTERM unless it exceeds the stop timeout', async () => {
     const response = await gateway.call(key, chatPath, bodyOf('one/echo+pace-50+long-30', true), { 'x-gateway-task-id': 'last' });
     const id = response.headers.get('x-gateway-call-id');
     const ended = gateway.end('SIGTERM');
@@ -104,7 +104,7 @@ describe('signals to a running gateway', () => {
   });
 });
 
-it('stores the estimated usage of calls that take longer than the stop timeout', async () => {
+it('stores estimated usage for calls that exceed the stop timeout', async () => {
   const dataDir = join(await processes.home('migrated'), 'data');
   const database = await openEmbeddedDatabase({ dataDir });
   const slowVendor = await createScriptedVendor();
@@ -164,7 +164,7 @@ it('stores the estimated usage of calls that take longer than the stop timeout',
   }
 });
 
-it('waits for running responses when it stops, but not for idle connections', () =>
+it('waits for running responses but not for idle connections when it stops', () =>
   // If the gateway waits for idle connections, it doesn't stop within the limit of this test.
   withGateway({ database: 'any', graceMs: 3_600_000 }, async (gateway) => {
     const agent = new Agent({ keepAlive: true });

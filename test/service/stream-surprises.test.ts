@@ -34,7 +34,7 @@ describe('a streamed chat response', () => {
     ['a chat vendor without [DONE]', 'one/no-done+echo'],
     ['a messages vendor', 'three/echo'],
     ['a messages vendor in single bytes', 'three/tiny-bytes+echo'],
-  ])('sends usage in a stream of %s only if the caller asked for it', async (_vendor, model) => {
+  ])('includes usage in a stream from %s only if the caller asked for it', async (_vendor, model) => {
     const [one, two] = [await lendProject(), await lendProject()];
     const silent = await stream(one, model);
     const asked = await stream(two, model, asking);
@@ -55,7 +55,7 @@ describe('a streamed chat response', () => {
     }
   });
 
-  it('sends usage in a converted stream only if the caller asked for it', async () => {
+  it('converts a cached response into a stream that includes usage only if the caller asked for it', async () => {
     const lent = await lendProject();
     await lent.call(paths.chat, { model: 'one/echo', messages });
     const [silent, asked] = [await stream(lent, 'one/echo'), await stream(lent, 'one/echo', asking)];
@@ -64,7 +64,7 @@ describe('a streamed chat response', () => {
     expect(asked.text).toMatch(usageEvent);
   });
 
-  it.each(Object.values(vendors))('sends a choice in every chat chunk of %s', async (provider) => {
+  it.each(Object.values(vendors))('includes a choice in every chat chunk from %s', async (provider) => {
     const chunks = await openaiOf(await lendProject()).chat.completions.create({ model: `${provider}/echo`, messages, stream: true });
     let text = '';
     for await (const { choices } of chunks) {
@@ -74,14 +74,14 @@ describe('a streamed chat response', () => {
     expect(text).toContain('Hi');
   });
 
-  it('forwards usage that the vendor sends along with the finish reason', async () => {
+  it('forwards usage that the vendor sends together with the finish reason', async () => {
     const { text } = await stream(await lendProject(), 'one/usage-in-finish+echo');
     expect(text).toMatch(/"finish_reason":"stop"\}\],"usage":\{"prompt_tokens"/);
   });
 });
 
 describe('response and call ids', () => {
-  it.each(Object.values(vendors))('lets callers read the call id and the response id with the SDKs (%s)', async (provider) => {
+  it.each(Object.values(vendors))('exposes the call id and the response id through the SDKs (%s)', async (provider) => {
     const lent = await lendProject();
     const model = `${provider}/echo`;
     const completion = await openaiOf(lent).chat.completions.create({ model, messages });
@@ -96,7 +96,7 @@ describe('response and call ids', () => {
     expect(ids).toContain(message._request_id);
   });
 
-  it('lets callers read the call id of an error with the SDKs', async () => {
+  it('returns the call id of a failed request in the header that the SDKs read', async () => {
     const lent = await lendProject();
     for (const [path, name] of [
       [paths.chat, 'x-request-id'],

@@ -91,7 +91,7 @@ describe(`${readers} readers that pause for longer than the vendor timeout`, () 
   const idleTimeoutMs = 600_000;
 
   it(
-    'slows the vendor down instead of buffering streams of slow readers in memory',
+    'applies backpressure to the vendor instead of buffering streams for slow readers',
     () =>
       withStreamVendor(answer, (vendorUrl) =>
         withGateway({ database: 'any', yaml: () => yamlOf(vendorUrl, idleTimeoutMs) }, async (gateway) => {
@@ -283,7 +283,7 @@ describe.each(routes)('on $path', ({ path, provider, dialect }) => {
     expect(await settled(gateway)).toMatchObject({ outcome: 'client_left', estimated: true, attempts: [{ outcome: 'client_left' }] });
   });
 
-  it('charges the prompt if the caller disconnects before the first chunk', async () => {
+  it('charges for the prompt if the caller disconnects before the first chunk', async () => {
     const gateway = await shared().withProject('hasty');
     const leaving = new AbortController();
     const asking = nextRequest(gateway);
@@ -298,7 +298,7 @@ describe.each(routes)('on $path', ({ path, provider, dialect }) => {
     expect(row?.tokens.input).toBeGreaterThan(0);
   });
 
-  it('charges a plain call completely if the caller disconnects', async () => {
+  it('charges the full cost of a plain call if the caller disconnects', async () => {
     const gateway = await shared().withProject('plain');
     const leaving = new AbortController();
     const asking = nextRequest(gateway);
@@ -312,7 +312,7 @@ describe.each(routes)('on $path', ({ path, provider, dialect }) => {
     expect(await settled(gateway)).toMatchObject({ outcome: 'ok', status: 200, estimated: false, attempts: [{ outcome: 'ok' }] });
   });
 
-  it('uses the same vendor connection for five streams in a row', async () => {
+  it('reuses the same vendor connection for consecutive streams', async () => {
     const gateway = await shared().withProject('in-a-row');
     const before = servedAt(gateway.vendor.url).length;
     const models = ['echo', 'long-300', 'crlf+long-5', dialect === 'chat' ? 'no-done+echo' : 'tiny-bytes+echo', 'echo'];
@@ -323,7 +323,7 @@ describe.each(routes)('on $path', ({ path, provider, dialect }) => {
     expect(new Set(used.map(({ socket }) => socket)).size).toBe(1);
   });
 
-  it('records a call as interrupted if the vendor falls silent', async () => {
+  it('records a call as interrupted if the vendor stops sending', async () => {
     const gateway = await shared().withProject('silence');
     const asking = nextRequest(gateway);
     const response = await call(gateway, 'stall-after-3+long-20', { stream: true });
@@ -342,7 +342,7 @@ describe.each(routes)('on $path', ({ path, provider, dialect }) => {
     });
   });
 
-  it('returns 502 if a vendor falls silent during a plain response', async () => {
+  it('returns 502 if the vendor stops sending in the middle of a plain response', async () => {
     const gateway = await shared().withProject('half');
     const response = await call(gateway, 'stall-after-3+long-20', { stream: false });
     expect([response.status, await response.text()]).toEqual([502, expect.stringContaining('the response stalled')]);

@@ -17,7 +17,7 @@ const onTerminal = (home: string, command: string, env: Record<string, string> =
   processes.start('start', { home, env, program: ['script', '-qefc', `stty -onlcr; ${command}`, '/dev/null'] });
 
 (process.platform === 'linux' ? describe : describe.skip)('npm start on a terminal', () => {
-  it('prints a sign-in link until somebody has an account, and logs JSON if LOG_FORMAT is json', async () => {
+  it('prints a sign-in link only until the first account exists and logs JSON if LOG_FORMAT is json', async () => {
     const { home, env } = await processes.homeWithAnyDatabase();
     const readable = await onTerminal(home, `exec ${start}`, env);
     expect(readable.stdout()).toMatch(/^\d\d:\d\d:\d\d INFO {2}listening url=http:\S+ role=start version=\S+$/m);
@@ -36,7 +36,7 @@ const onTerminal = (home: string, command: string, env: Record<string, string> =
     await json.end('SIGTERM');
   });
 
-  it('exits with all of its processes when the terminal closes', async () => {
+  it('stops all of its processes when the terminal closes', async () => {
     const { home, env } = await processes.homeWithAnyDatabase();
     const gateway = await onTerminal(home, start, { ...env, GATEWAY_TEMPORAL: '' });
     await eventually(async () =>

@@ -110,7 +110,7 @@ it("charges the reported usage if the response can't be translated", async () =>
   expect(Math.min(call.input, call.output, call.costNanos)).toBeGreaterThan(0);
 });
 
-it("charges a stream even if its headers can't be written", async () => {
+it("charges for a stream even if its headers can't be written", async () => {
   const lent = await lend();
   const writeHead = ServerResponse.prototype.writeHead;
   let hasFailed = false;

@@ -75,7 +75,7 @@ describePostgres('an upgrade of a service with long prompts', () => {
     return Object.assign(await processes.start(command, { home: folder, env, ...program }), { home: folder });
   };
 
-  it('keeps every prompt readable after an upgrade, and after going back to the old version', async () => {
+  it('keeps every prompt readable after an upgrade and after a downgrade', async () => {
     // This command also creates the schema.
     const old = await start('start', 'previous');
     await old.admin('PUT', '/provision/teams/acme', { cache: { enabled: false } });

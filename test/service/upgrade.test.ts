@@ -230,7 +230,7 @@ describePostgres('an upgrade under load', () => {
     }
   });
 
-  it('names the installed release and the required one if the schema is too new', async () => {
+  it('names the installed and the required release if the database schema is too new', async () => {
     await migrate(database);
     await database.query(
       `insert into schema_migrations (version, name, checksum, oldest_server, release) values (9999, '9999_future', 'any', 9999, '9.0.0')`,

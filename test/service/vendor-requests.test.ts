@@ -109,7 +109,7 @@ describe.each(described.filter(({ dialect }) => dialect === 'messages').map(({ n
     else expect(lastRequest()).toEqual(expected);
   });
 
-  test("counts tokens at the same address that the vendor's SDK uses", async () => {
+  test("counts tokens with the same request as the vendor's SDK, or estimates them for Bedrock", async () => {
     const { messages } = sdk();
     const { max_tokens: _limit, ...countBody } = messagesBody;
     // The SDK has the method, but Bedrock's runtime doesn't have the route.
@@ -125,7 +125,7 @@ describe.each(described.filter(({ dialect }) => dialect === 'messages').map(({ n
     }
   });
 
-  test.each([false, true])("calls the same address as the vendor's SDK for a chat caller (stream: %s)", async (stream) => {
+  test.each([false, true])("calls the same URL as the vendor's SDK for a chat caller (stream: %s)", async (stream) => {
     await drain(await sdk().messages.create({ ...messagesBody, stream }));
     const expected = lastRequest();
     const openai = new OpenAI({ baseURL: `${lent().url}/v1`, apiKey: lent().key, maxRetries: 0 });
@@ -164,7 +164,7 @@ describe.each(described.filter(({ dialect }) => dialect === 'chat').map(({ name,
       expect(lastRequest()).toEqual({ ...rest, headers: { ...others, ...credential } });
     });
 
-    test.each([false, true])("calls the same address as the vendor's SDK for a messages caller (stream: %s)", async (stream) => {
+    test.each([false, true])("calls the same URL as the vendor's SDK for a messages caller (stream: %s)", async (stream) => {
       await drain(await chatSdk(name, baseUrl).chat.completions.create({ ...chatBody, stream }));
       const { method, path } = lastRequest() as { method: string; path: string };
       const gateway = new Anthropic({ baseURL: lent().url, apiKey: lent().key, maxRetries: 0 });
@@ -188,7 +188,7 @@ describe('beta flags', () => {
     });
   });
 
-  test('forwards all beta flags to a vendor without a list', async () => {
+  test("forwards all beta flags to a vendor that doesn't restrict them", async () => {
     const response = await lent().call('/v1/messages', { ...messagesBody, model: `anthropic/${model}` }, { 'anthropic-beta': 'one,two' });
     expect(response.headers.get('x-gateway-dropped')).toBeNull();
     expect(lastRequest()).toMatchObject({ headers: { 'anthropic-beta': 'one,two' } });

@@ -104,7 +104,7 @@ describe('a download URL on a foreign host', () => {
     'models/clip',
     '/v1beta/operations/abc',
     '..',
-  ])('rejects a malformed name of a video operation: %s', async (operation) => {
+  ])('rejects a malformed video operation name: %s', async (operation) => {
     expect(await refusalOf('/v1/video/operations', { operation })).toEqual(forbidden);
     expect(vendor.asked).toEqual([]);
   });
@@ -142,13 +142,13 @@ describe('a file that the vendor redirects', () => {
     expect(listener.asked).toEqual([]);
   });
 
-  test('stops following redirects of a video file that never end', async () => {
+  test('stops following an endless chain of redirects for a video file', async () => {
     vendor.files.set(path, (response) => redirect(response, path));
     expect(await downloads(uri)).toEqual(forbidden);
     expect(vendor.asked.length).toBeLessThan(10);
   });
 
-  test("sends the key only to the vendor's origin when a video file is redirected", async () => {
+  test("sends the provider's key only to the vendor's origin when a video file is redirected", async () => {
     vendor.files.set(path, (response) => redirect(response, '/v1beta/stored/abc'));
     vendor.files.set('/v1beta/stored/abc', (response) => redirect(response, `${assets.url}/abc.webm?signature=1`));
     assets.files.set('/abc.webm?signature=1', (response) => sendBytes(response, 100_000));
@@ -161,7 +161,7 @@ describe('a file that the vendor redirects', () => {
 });
 
 describe('the URL of a video file', () => {
-  test('downloads a video from the asset host without sending the key', async () => {
+  test("downloads a video from the asset host without sending the provider's key", async () => {
     const uri = `${assets.url}/made/one.webm`;
     await finishedVideo(uri);
     assets.files.set('/made/one.webm', (response) => sendBytes(response, 5));
@@ -176,13 +176,13 @@ describe('the URL of a video file', () => {
     expect(listener.asked).toEqual([]);
   });
 
-  test("returns 502 upstream_error if the asset host doesn't have the video", async () => {
+  test('returns 502 upstream_error for an asset host URL that belongs to no known video', async () => {
     expect(await downloads(`${assets.url}/made/other.webm`)).toEqual([502, 'upstream_error']);
     expect(assets.asked).toEqual([]);
   });
 });
 
-test("keeps the vendor's key out of responses and logs", async () => {
+test("keeps the provider's key out of responses and logs", async () => {
   vendor.operation = (_name, response) => json(response, 403, { error: { message: `the key ${key} may not do this` } });
   const answer = await gateway.call('/v1/video/operations', { operation: 'operations/abc' });
   expect(answer.status).toBe(502);

@@ -81,7 +81,7 @@ describe('a malformed vendor response', () => {
     ['a URL with a zero byte', (name) => done(name, { uri: 'https://film.example/files/a\u0000' })],
     ['a URL with an unpaired surrogate', (name) => done(name, { uri: 'https://film.example/\ud800' })],
     ['a URL of 100 kB', (name) => done(name, { uri: `https://film.example/${'a'.repeat(100_000)}` })],
-  ])('returns 502 upstream_failed for %s and lets the video finish later', async (_what, say) => {
+  ])('returns 502 upstream_failed for %s but lets a later poll succeed', async (_what, say) => {
     const operation = await started();
     vendor.operation = (name, response) => {
       const said = say(name);
@@ -105,7 +105,7 @@ describe('a malformed vendor response', () => {
   test.each([
     ['an empty response', undefined],
     ['a response without videos', { generateVideoResponse: {} }],
-  ])('returns 502 video_failed without a charge for %s', async (_what, answer) => {
+  ])('returns 502 video_failed and charges nothing for %s', async (_what, answer) => {
     const operation = await started();
     vendor.operation = (name, response) => json(response, 200, { name, done: true, ...(answer && { response: answer }) });
     expect(await refusalOf(ask(operation))).toEqual([502, 'video_failed', 'the video failed: NO_VIDEO']);
@@ -133,7 +133,7 @@ test('cancels the vendor request if the caller disconnects during a download', a
   await eventually(async () => expect(state.closed).toBe(true));
 });
 
-test('lets a project download its earlier videos even if it may no longer use the vendor', async () => {
+test('lets a project download its earlier videos after it has lost access to the vendor', async () => {
   const operation = await started();
   const { video_uri: uri } = await jsonOf<{ video_uri: string }>(ask(operation));
   vendor.files.set(new URL(uri).pathname, (response) => response.end('video'));

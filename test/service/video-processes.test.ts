@@ -127,7 +127,7 @@ describe('a gateway that serves videos', () => {
     expect(vendor.bytesSent() - sentBefore).toBeLessThan(fileBytes);
   });
 
-  test("breaks off the caller's download if the vendor's download breaks off", async () => {
+  test("aborts the caller's download if the vendor's download is interrupted", async () => {
     vendor.files.set(filePath, (response) => {
       response.writeHead(200, { 'content-length': fileBytes });
       response.write(Buffer.alloc(mebibyte), () => response.destroy());
@@ -139,7 +139,7 @@ describe('a gateway that serves videos', () => {
     await expect(read()).rejects.toThrow();
   });
 
-  test('charges each video once after a kill, and stores an unknown outcome for the one that was about to start', async () => {
+  test('charges for each video exactly once if the process is killed while videos are running', async () => {
     const samples = [{ video: { uri: 'https://film.example/v1/files/a' } }];
     const made = { response: { generateVideoResponse: { generatedSamples: samples } } };
     const failed = { error: { code: 13, message: 'no', status: 'INTERNAL' } };

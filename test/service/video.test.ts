@@ -132,7 +132,7 @@ describe('a video from start to download', () => {
     expect(await callsOf(of)).toHaveLength(1);
   });
 
-  test('generates a video with the default model if the request names none', async () => {
+  test("generates a video with the default model if the request doesn't name a model", async () => {
     const image = { b64_json: 'aGk=', mime_type: 'image/png' };
     expect(await jsonOf(generate({ prompt: 'a cat', image, model: null }))).toMatchObject({ model: 'film/clip' });
     const asked = lent()
@@ -144,19 +144,19 @@ describe('a video from start to download', () => {
     });
   });
 
-  test('uses the default video provider for a model without a provider', async () => {
+  test('uses the default video provider if the model name has no provider', async () => {
     expect(await start('clip')).toMatchObject({ model: 'film/clip' });
     const { operation, model } = await start('other/video-polls-0');
     expect(model).toBe('other/video-polls-0');
     expect(await jsonOf(ask(operation))).toMatchObject({ done: true });
   });
 
-  test("accepts the vendor's URL as an operation", async () => {
+  test('accepts the full vendor URL of an operation', async () => {
     const { operation } = await start('video-polls-0');
     expect(await jsonOf(ask(`${lent().vendor.url}/v1beta/${operation}`))).toMatchObject({ operation, done: true });
   });
 
-  test("asks the vendor for a video's state at most every three seconds", async () => {
+  test('polls the vendor for a video no more than once every three seconds', async () => {
     const { operation } = await start('video-polls-1');
     const asks = async (): Promise<number> => (await vendorRequests(() => ask(operation))).length;
     expect(await asks()).toBe(1);
@@ -168,7 +168,7 @@ describe('a video from start to download', () => {
     expect(await jsonOf(ask(operation))).toMatchObject({ done: true });
   });
 
-  test('shares one request to the vendor among callers who ask for the same video', async () => {
+  test('shares one vendor request among concurrent callers that poll the same video', async () => {
     const { operation } = await start('video-polls-5');
     const asked = await vendorRequests(() => Promise.all(Array.from({ length: 20 }, () => ask(operation))));
     // Later callers read the state from the stored row.
@@ -256,7 +256,7 @@ describe('errors on the video routes', () => {
     ["the vendor's rate limit", { prompt: 'x', model: 'film/rate-limited' }, 502, 'upstream_error', /^the vendor responded with 429: \{/],
     ['an unreadable response', { prompt: 'x', model: 'film/garbage' }, 502, 'bad_upstream_response', /./],
     ['an unreachable vendor', { prompt: 'x', model: 'dead/clip' }, 503, 'upstream_failed', /ECONNREFUSED/],
-  ])('returns an error from generations for %s', async (_what, body, status, code, message) => {
+  ])('returns an error if a video is requested with %s', async (_what, body, status, code, message) => {
     expect(await refusal(generate(body))).toEqual({ status, code, message: expect.stringMatching(message) });
   });
 
@@ -298,7 +298,7 @@ describe('errors on the video routes', () => {
     expect((await ask(operation)).status).toBe(200);
   });
 
-  test('charges the cost of the requested video if the database fails during the vendor request', async () => {
+  test('charges the estimated cost of a video if the database fails during the vendor request', async () => {
     const of = await freshProject();
     const asked = await vendorRequests(async () => {
       isLost = true;
@@ -330,7 +330,7 @@ describe('errors on the video routes', () => {
     expect(await refusal(fetchFile(`${lent().vendor.url}/v1beta/files/unknown:download?alt=media`))).toEqual(notFound);
   });
 
-  test("returns 429 for an operation that isn't the project's own once a ceiling is reached", async () => {
+  test("returns 429 for unknown operations once a ceiling is reached, but not for the project's own", async () => {
     const of = await freshProject();
     await of.admin('PUT', `/provision/teams/${of.project}/applications/${of.project}`, { ceilings: { calls: 1 } });
     expect(await refusal(ask('models/clip/operations/unknown', of))).toMatchObject({ code: 'upstream_error' });
@@ -359,7 +359,7 @@ describe('errors on the video routes', () => {
     expect(asked).toEqual([]);
   });
 
-  test("returns 502 upstream_error for a URL that isn't a file, without calling the vendor", async () => {
+  test("returns 502 upstream_error without calling the vendor if the URL isn't a file", async () => {
     const asked = await vendorRequests(async () => {
       for (const path of ['/v1beta/files', '/v1beta/models', '/v1beta/files/a/b', '/'])
         expect(await refusal(fetchFile(`${lent().vendor.url}${path}`))).toMatchObject({ status: 502, code: 'upstream_error' });

@@ -260,7 +260,7 @@ describeAnyDatabase('the usage report of a project', (database) => {
     });
   });
 
-  test('lets twelve pollers share a usage report, which includes all calls stored before their requests', async () => {
+  test('includes every call that was stored before the request, even if twelve pollers share a report', async () => {
     const { call, projectId } = newOwner();
     let statements = 0;
     const query: Database['query'] = (text, values) => {

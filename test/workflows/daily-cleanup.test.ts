@@ -109,7 +109,7 @@ describe('dailyCleanup', () => {
       expect(history).toContain(String.raw`{\"step\":\"conversations\",\"next\":\"conversations\",\"rows\":10}`);
     });
 
-    test('gives up a cleanup step after ten tries and lists the steps that did not run', async () => {
+    test("gives up on a cleanup step after ten tries and lists the steps that didn't run", async () => {
       const passing: CleanupStep = { name: 'conversations', run: async () => 0 };
       const failing: CleanupStep = { name: 'loose-prompts', run: () => Promise.reject(new Error(planted)) };
       const handle = await start('cleanup/f', { steps: [passing, failing] });

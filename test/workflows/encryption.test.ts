@@ -10,7 +10,7 @@ import { prepareTestBundle } from '../support/workflow-bundle.ts';
 describe('payload encryption', () => {
   const shared = sharedTemporal();
 
-  test('hides ids and error messages in an encrypted workflow history', async () => {
+  test('encrypts ids and error messages in the workflow history', async () => {
     const { server } = shared();
     const connection = { address: server.address, namespace: server.namespace, logger: createTestLog().logger };
     const temporal = createTemporal({ ...connection, payloadKeys: [randomBytes(32)] });

@@ -42,7 +42,7 @@ describe('notes for operators in the Temporal UI', () => {
     expect(isNote(note('call', planted))).toBe(true);
   });
 
-  test('never shows text of callers in a note', () => {
+  test("never shows callers' text in a note", () => {
     fc.assert(
       fc.property(fc.constantFrom(...(Object.keys(templates) as NoteName[])), fc.string(), (name, text) => {
         const filled = fill(name, Object.fromEntries(Object.keys(samples).map((slot) => [slot, `${text} ${planted}`])));

@@ -52,7 +52,7 @@ test.each([
   ]);
 });
 
-test("explains with 422 why a personal token can't be created", async () => {
+test("returns 422 and explains why a personal token can't be created", async () => {
   const person = await signIn(shared(), 'stranger');
   const create = async (fields: Record<string, string>) => {
     const response = await person.post('/console/account/tokens', { name: 'CI job', scopes: 'usage:read', days: '30', ...fields });

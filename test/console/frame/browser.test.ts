@@ -14,7 +14,7 @@ describe('console pages in a browser', () => {
   test.each([
     ['light', 1280],
     ['dark', 390],
-  ] as const)('passes the accessibility check and the content security policy, %s at %d pixels', async (colorScheme, width) => {
+  ] as const)('pages are accessible and comply with the content security policy (%s, %d pixels)', async (colorScheme, width) => {
     const context = await chromium().newContext({ colorScheme, viewport: { width, height: 900 } });
     await context.addCookies([{ name: 'gateway_session', value: 'admin', url: site.url }]);
     const page = await context.newPage();

@@ -19,7 +19,7 @@ describe('access to pages', () => {
     ]);
   });
 
-  test('returns 401 with the sign-in page to htmx requests after the session has ended', async () => {
+  test('sends htmx requests to the sign-in page with a 401 after the session has ended', async () => {
     const headers = { 'hx-request': 'true', 'hx-current-url': `${site.url}/console/p/acme/keys` };
     const response = await site.get('/console/p/acme/overview', 'unknown', headers);
     expect([response.status, response.headers.get('hx-redirect')]).toEqual([401, '/console/sign-in?next=%2Fconsole%2Fp%2Facme%2Fkeys']);
@@ -32,7 +32,7 @@ describe('access to pages', () => {
     ['/console/p/other/keys', { member: 404, admin: 404 }],
     ['/console/admin/people', { member: 404, owner: 404, admin: 200 }],
     ['/console/p/acme/unknown', { owner: 404 }],
-  ])('allows only permitted people to open %s', async (path, statuses) => {
+  ])('lets only people with access open %s', async (path, statuses) => {
     const got = await Promise.all(Object.keys(statuses).map(async (person) => [person, (await site.get(path, person)).status]));
     expect(Object.fromEntries(got)).toEqual(statuses);
   });
@@ -79,7 +79,7 @@ describe('forms', () => {
     expect((await site.post(revoke, 'member', { fields, headers: headers as Record<string, string> })).status).toBe(status);
   });
 
-  test('rejects a form without the CSRF token of the same session', async () => {
+  test('rejects a form without a CSRF token from the same session', async () => {
     expect((await site.post(revoke, 'member', { fields, csrf: '' })).status).toBe(403);
     const token = /name="csrf" value="([^"]+)"/.exec(await (await site.get('/console/p/acme/keys', 'owner')).text())?.[1] ?? '';
     expect((await site.post(revoke, 'member', { fields, csrf: token })).status).toBe(403);
@@ -151,7 +151,7 @@ describe('audit log', () => {
     expect(lastAudit()).toMatchObject({ action: 'key.revoke', target: 'k1', outcome: 'refused' });
   });
 
-  test("doesn't write an audit log entry for a request that is rejected before it acts", async () => {
+  test("doesn't write an audit log entry for a request that is rejected before it has any effect", async () => {
     const count = site.audit.length;
     expect((await site.post('/console/p/acme/keys', 'member', { fields: { name: 'mine' } })).status).toBe(403);
     expect((await site.post('/console/p/acme/keys', 'owner', { csrf: '' })).status).toBe(403);

@@ -50,7 +50,7 @@ function browse(url: string) {
 }
 
 describe('/my-key', () => {
-  test('whoever holds a key sees only the spend, ceilings and calls of that key', async () => {
+  test('a key holder sees only the spend, ceilings and calls of that key', async () => {
     const gateway = await lent().withProject('holder');
     const ceilings = { calls: 100, cost: 2, rpm: 60 };
     const mine = await issue(gateway, { ceilings, windows: { calls: 'day' }, models: ['one/echo'], expires_at: '2030-01-01T00:00:00Z' });
@@ -105,7 +105,7 @@ describe('/my-key', () => {
     expect(await (await fetch(`${url}/my-key?key=${key}`)).text()).not.toContain('laptop');
   });
 
-  test('signs out of the key usage page when the key is revoked', async () => {
+  test('signs a key holder out of the usage page when the key is revoked', async () => {
     const gateway = lent();
     const holder = await issue(gateway);
     const browser = browse(gateway.url);

@@ -381,7 +381,7 @@ describe('every memory page', () => {
       ]);
   });
 
-  test("pages of omitted memories and of an application's conversations are accessible", async () => {
+  test("the pages for left-out memories and for one application's conversations are accessible", async () => {
     const context = await chromium().newContext();
     await owner.useIn(context);
     const page = await context.newPage();

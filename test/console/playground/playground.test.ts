@@ -92,7 +92,7 @@ describe('playground', () => {
     [{ temperature: '3' }, 'Temperature must be a number from 0 to 2.'],
     [{ max_tokens: '1.5' }, 'Max tokens must be a positive whole number.'],
     [{ model: '' }, 'Choose a model.'],
-  ])("returns 422 for %j and keeps the form's values", async (change, problem) => {
+  ])("returns 422 for the playground input %j and keeps the form's values", async (change, problem) => {
     const person = await signIn(gateway(), 'member');
     const response = await person.post(path, { ...message, model: 'one/echo', system: 'Be brief.', ...change });
     expect(response.status).toBe(422);
@@ -108,7 +108,7 @@ describe('playground', () => {
     [{ image: 'ftp://example.com/cat.png' }, 'The address of an image must begin with https:// or http://.'],
     [{ subject: 'a\tb' }, 'The end user must have 1 to 256 characters'],
     [{ turn_role: 'assistant', turn_text: '', turn_images: '', turn_calls: '', turn_call_id: '' }, 'Turn 1 must not be empty.'],
-  ])('rejects %j', async (change, problem) => {
+  ])('rejects the invalid playground input %j', async (change, problem) => {
     const person = await signIn(gateway(), 'member');
     const response = await person.post(path, { ...message, model: 'one/echo', ...change });
     expect([response.status, await response.text()]).toEqual([422, expect.stringContaining(problem)]);
@@ -206,7 +206,7 @@ describe('playground', () => {
     expect(rows).toEqual([{ conversation: null }, { conversation: null }]);
   });
 
-  test('fills the playground form from a stored call', async () => {
+  test('fills the playground form with a stored call', async () => {
     const person = await signIn(gateway(), 'member');
     const { call, admin } = gateway();
     const body = {

@@ -78,7 +78,7 @@ test('keeps an invalid expression in the form and rejects duplicate rules', asyn
   expect(await textOf(owner.post(`${path}/rules`, { ...form, expression: 'y' }), 422)).toContain('at most 50 rules');
 });
 
-test('warns about a rule that somebody else has changed in the meantime', async () => {
+test('warns before overwriting a rule that somebody else has just changed', async () => {
   await gateway().admin('PUT', api, { rules: [{ class: 'email', place: 'input', action: 'observe' }] });
   const editPath = pathOf(await rowWith('E-mail address'), 'edit');
   const read = hiddenValue(await (await owner.get(editPath)).text(), 'read');

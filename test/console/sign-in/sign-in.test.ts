@@ -143,7 +143,7 @@ describe('a sign-in link', () => {
     expect(statuses.sort()).toEqual([303, 404]);
   });
 
-  test('a sign-in link without a person creates the account of a deployment admin', async () => {
+  test("a sign-in link that isn't tied to a person creates a deployment admin", async () => {
     const { secret } = await people().links.issue(null);
     const visitor = visit();
     const email = uniqueEmail();
@@ -232,7 +232,7 @@ describe('sign-in with an identity provider', () => {
 });
 
 describe('the account page', () => {
-  test("the account page changes the person's name and password", async () => {
+  test('lets people change their name and password', async () => {
     const email = uniqueEmail();
     const { id } = await people().accounts.create({ email, password });
     const visitor = visit();

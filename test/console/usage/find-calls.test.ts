@@ -81,7 +81,7 @@ test("hides the gateway's internal calls by default", async () => {
   expect(await textOf('/explore?own=show&group=source')).toContain(memoryApplication);
 });
 
-test('counts calls of applications that use the reserved name of internal calls', async () => {
+test('counts calls from applications that use the name reserved for internal calls', async () => {
   const elsewhere = await gateway().withProject('forged');
   const headers = { 'x-gateway-source': memoryApplication, 'x-gateway-task-id': 'forged' };
   const body = { model: 'one/echo', messages: [{ role: 'user', content: 'hi' }] };
@@ -140,7 +140,7 @@ test('finds a call by id, task, end user or vendor request id', async () => {
     expect(toText(await (await other.get(`/console/p/other/find?q=${encodeURIComponent(text)}`)).text())).toContain('Nothing found');
 });
 
-test('explains in a sentence how a call ended', async () => {
+test('shows a sentence that explains how a call ended', async () => {
   const broken = await textOf(`/calls/${ids.broken}`);
   expect(broken).toMatch(/Call of openai\/gpt-4o at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d/);
   expect(broken).toContain('The stream broke off after 2 tokens. upstream_failed');
@@ -184,7 +184,7 @@ test("shows a call's parameters, prompt and tools, and a curl command", async ()
   });
 });
 
-test('says which texts of a call are truncated and whether the request set parameters', async () => {
+test("says if a call's texts are truncated and if its request set no parameters", async () => {
   const open = async (messages: readonly object[]): Promise<string> => {
     const response = await gateway().call('/v1/chat/completions', { model: 'one/echo', messages });
     await response.arrayBuffer();

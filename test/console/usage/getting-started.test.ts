@@ -40,7 +40,7 @@ test('shows the remaining setup steps in an empty project', async () => {
   expect(await (await owner.get('/console/p/fresh/overview')).text()).not.toContain('steps to get started');
 });
 
-test('shows the setup steps to members without the buttons for owners', async () => {
+test("shows members the setup steps without the owner's buttons", async () => {
   const gateway = await shared().withProject('theirs');
   await shared().admin('PUT', '/provision/teams/theirs', { providers: [] });
   const path = '/console/p/theirs/getting-started';

@@ -57,7 +57,7 @@ describe('the page of a refused call', () => {
     expect(html).not.toContain(hostile);
   });
 
-  test('returns 404 to strangers and under other projects', async () => {
+  test('returns 404 to people outside the project and under the URL of another project', async () => {
     const id = await call('unknown/model');
     expect((await page(member, `/calls/${id}`)).status).toBe(200);
     const stranger = await signIn(gateway(), 'stranger');
@@ -67,7 +67,7 @@ describe('the page of a refused call', () => {
     expect((await other.get(`/console/p/acme/calls/refused`)).status).toBe(404);
   });
 
-  test('links each reason for a refusal to a form that exists', async () => {
+  test('links every refusal reason to an existing page', async () => {
     const { app, database } = gateway();
     const projectId = (await app.projects.findBySlug('acme'))?.id ?? '';
     const keyId = (await app.keyring.read(projectId, limited.prefix)).id;

@@ -176,7 +176,7 @@ test('the Explore page shows a metric by group with its total', async () => {
   }
 });
 
-test('paging through the list of calls shows each call once', async () => {
+test('paging through the list of calls shows each call exactly once', async () => {
   const { calls } = await sums();
   const seen: string[] = [];
   let path: string | null = '/console/p/acme/calls';
@@ -242,7 +242,7 @@ test('shows the prompt and response of a call only on demand', async () => {
   expect(await textOf(`/calls/${newest}?text=1`)).toContain(`User ${question}`);
 });
 
-test("a call's page returns 404 to strangers and for unknown ids", async () => {
+test('usage pages return 404 to people outside the project and for unknown call ids', async () => {
   for (const path of ['/overview', '/explore', '/calls', '/calls.csv', '/calls/live', `/calls/${ids.failover}`]) {
     expect([path, (await stranger.get(`/console/p/acme${path}`)).status]).toEqual([path, 404]);
   }

@@ -149,7 +149,7 @@ describe('spliceForVendor', () => {
     objectWith({ model: valueText, messages: valueText, stream_options: options, stream: fc.constant('true') }),
   );
 
-  test('changes nothing in a chat request but the model and include_usage', () => {
+  test('changes nothing in a chat request except the model and include_usage', () => {
     fc.assert(
       fc.property(body, fc.boolean(), (text, stream) => {
         const bytes = Buffer.from(text);

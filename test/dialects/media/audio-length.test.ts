@@ -50,7 +50,7 @@ describe('createAudioMeter', () => {
     }
   });
 
-  it('knows an upper bound for WAV and MP3 only', () => {
+  it('calculates the maximum length only for WAV and MP3 files', () => {
     const boundOf = (file: Buffer) => measure(form(filePart(file))).max;
     const [wavBound, mp3Bound] = [wav({ rate: 16_000, seconds: 10 }), mp3(20)].map(boundOf);
     expect([Number(wavBound) >= 10, Number(wavBound) < 11, Number(mp3Bound) >= 20, Number(mp3Bound) < 20 * 9]).toEqual([
@@ -63,7 +63,7 @@ describe('createAudioMeter', () => {
       expect(boundOf(file)).toBeNull();
   });
 
-  it('takes the upper bound from the file that the vendor reads', () => {
+  it('calculates the maximum length from the file that the vendor will read', () => {
     const decoy = wav({ rate: 48_000, seconds: 1 });
     const head = 'Content-Disposition: form-data; name="file"';
     for (const part of [

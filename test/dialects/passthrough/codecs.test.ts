@@ -41,7 +41,7 @@ describe.each([embeddings, moderations, rerank, responses])('a request of $route
     expect(codeOf(() => read(Buffer.from('{"model":"a","model":"b"}')))).toBe('bad_json');
   });
 
-  it('forwards everything in a request but the model unchanged', () => {
+  it('changes nothing in a request except the model', () => {
     const body = Buffer.from('{ "input" : [1.0, 1e5] , "model":"a/b", "x":12345678901234567890}');
     const sent = splice(body, rules.patchForVendor(body, scanObject(body), 'b', true));
     expect(sent.toString()).toBe('{ "input" : [1.0, 1e5] , "model":"b", "x":12345678901234567890}');

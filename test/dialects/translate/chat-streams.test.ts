@@ -287,7 +287,7 @@ describe('from chat to messages', () => {
     ]);
   });
 
-  test("sends no events before the chat vendor's response starts", () => {
+  test("sends no events until the vendor's chat response begins", () => {
     const { steps: out, state } = translate({ choices: [] }, '[DONE]', 'no json', { error: 'Overloaded' });
     expect(out.flat()).toEqual([]);
     expect(state).toEqual({ begun: false, ended: 'broken', problem: 'Overloaded' });

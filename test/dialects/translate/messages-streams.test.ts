@@ -170,7 +170,7 @@ describe('from messages to chat', () => {
     expect(translate(delta(0, { type: 'text_delta', text: 'Hi' })).steps[0]).toHaveLength(2);
   });
 
-  test("sends no chunks before the messages vendor's response starts", () => {
+  test("sends no chunks until the vendor's messages response begins", () => {
     const { steps, state } = translate({ type: 'ping' }, { type: 'news' }, { type: 'message_stop' }, 'no json', {
       type: 'error',
       error: { message: 'Overloaded' },

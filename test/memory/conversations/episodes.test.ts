@@ -38,7 +38,7 @@ describeAnyDatabase('episodes', (database) => {
 
   const text = 'user: Weather\nin   Oslo?\nassistant: [calls get_weather({"city":"Oslo"})]\nassistant: 4 degrees.';
 
-  test('returns a stored conversation with its current messages', async () => {
+  test('returns a stored conversation including its current messages', async () => {
     const { projectId, id } = await storeConversation('ann');
     expect(await getEpisode(projectId, id)).toEqual({
       id,

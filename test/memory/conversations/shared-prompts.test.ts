@@ -233,7 +233,7 @@ describeDatabases('prompts that have texts in common', (database, testOnAny) => 
     expect(await findDamage(database())).toEqual([]);
   });
 
-  test('packs all new texts of a request together, and stores a text again if another chain only needs that one', async () => {
+  test("packs a request's new texts together, and stores a text again if another chain needs only that one", async () => {
     const projectId = await createProject(database());
     const calls = session(projectId, 'pack', 9);
     const recordTurn = async (turn: number) => record(database(), calls.slice(turn, turn + 1));
@@ -271,7 +271,7 @@ describeDatabases('prompts that have texts in common', (database, testOnAny) => 
     }
   });
 
-  test('finds stored parts after the ones that it last stored are gone', async () => {
+  test('still finds older stored parts after the most recently stored ones are deleted', async () => {
     const projectId = await createProject(database());
     const calls = session(projectId, 'gone', 9);
     const retention = createRetention({ database: database(), clock: { now: Date.now } });

@@ -36,7 +36,7 @@ describeDatabases('shortening the deletion period', (database) => {
   const week = { delete_conversations_after_days: 7 };
   const planned = { ...week, delete_unlearned: false, effective_at: formatTime(start + dayMs), conversations: 1 };
 
-  test('applies a shorter deletion period in the first cleanup after a day', async () => {
+  test('applies a shorter deletion period in the first cleanup that is at least a day after the change', async () => {
     const projectId = await createTalk();
     const settings = settingsOf(database());
     expect(await settings.change(projectId, week)).toMatchObject({

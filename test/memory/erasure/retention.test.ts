@@ -62,7 +62,7 @@ describeDatabases('retention', (database, testOnAny) => {
   const talk = (projectId: string, question: string, days = 0) =>
     settledCall({ projectId, at: days * daySeconds, body: chatBody(`u ${question}`), answer: `about ${question}` });
 
-  test('deletes old conversations with all data of their calls', async () => {
+  test('deletes old conversations along with all data about their calls', async () => {
     const projectId = await projectWith(7);
     const keeps = await projectWith(null);
     await record(database(), [talk(projectId, 'old'), talk(projectId, 'young', 3), talk(keeps, 'old')]);

@@ -74,7 +74,7 @@ describeDatabases('memories of people', (database) => {
     expect((await readItemDetails(database(), projectId, removed.id))?.item).toMatchObject({ closedBy: key.author });
   });
 
-  test('finds out from the audit log who removed a memory before we stored this with the memory', async () => {
+  test("takes from the audit log who removed a memory if the memory itself doesn't say", async () => {
     const projectId = await createProject(database());
     const [audited, live, unknown] = [await write(projectId, 'one'), await write(projectId, 'two'), await write(projectId, 'three')];
     for (const { id } of [audited, unknown]) await items().remove(projectId, id, person);

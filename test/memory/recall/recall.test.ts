@@ -345,7 +345,7 @@ describe('a newer version of a memory', () => {
   });
 });
 
-test('leaves out memories that match much worse than the best one if a token budget is set', async () => {
+test('with a token budget, leaves out memories that match much worse than the best one', async () => {
   const scored = [1, 0.5, 0.2, 0.19].map((score) => ({ ...found(memory(`note ${score * 1_000}`))[0], score }) as FoundMemory);
   const reranked = { ...found(memory('reranked'))[0], score: 0.1, parts: { relevance: 0.3 } } as FoundMemory;
   const findMemories = async () => [...scored, reranked];

@@ -26,7 +26,7 @@ describeDatabases('what we know about an end user', (database, testOnAny) => {
     expect(closed.isMore).toBe(true);
   });
 
-  test("returns the start of an end user's first conversation, even if it was the last one to end", async () => {
+  test("reports when an end user's first conversation began, even if it ended last", async () => {
     const projectId = await createProject(database());
     for (const [started, last] of [
       ['2026-01-01', '2026-11-01'],

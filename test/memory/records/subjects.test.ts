@@ -31,7 +31,7 @@ async function withEnglish(work: (database: Database) => Promise<void>): Promise
 }
 
 describePostgres('the list of end users', () => {
-  test('finds all end users with a prefix, even if others are sorted between them', () =>
+  test('finds all end users with a prefix, even if other ids sort between them', () =>
     withEnglish(async (database) => {
       const projectId = await createProject(database);
       const { write } = createItems({ database, clock: systemClock });
@@ -56,7 +56,7 @@ describePostgres('the list of end users', () => {
       expect(await listSubjects(database, projectId, { prefix: 'zzz', after: null, limit: 3 })).toEqual({ subjects: [], stoppedAt: null });
     }));
 
-  test('continues a search for end users from where it stopped because of too many others in between', () =>
+  test('continues a search for end users from where the previous page had to stop', () =>
     withEnglish(async (database) => {
       const projectId = await createProject(database);
       await database.query(

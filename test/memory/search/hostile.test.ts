@@ -27,7 +27,7 @@ function countRows(value: unknown): number {
 }
 
 describeAnyDatabase('long prompts', (database) => {
-  test('stores the newest messages of a prompt with 100,001, at most 500 rows at a time', async () => {
+  test('stores the newest messages of a prompt that has 100,001, with at most 500 rows per statement', async () => {
     const projectId = await createProject(database());
     const longest: number[] = [];
     await database().transaction((tx) => {

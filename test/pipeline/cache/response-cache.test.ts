@@ -394,7 +394,7 @@ describe('erasing a subject from the response cache', () => {
     expect(isCached(about('ada'))).toBe(true);
   });
 
-  test("doesn't cache them after thousands of later erasures either", () => {
+  test("doesn't cache these responses even if thousands of other erasures follow", () => {
     const { lookup, store, isCached, cache, advance } = createCache();
     const { writer } = lookup(about('ada'));
     cache.invalidateSubject('project-1', sha256('ada'));

@@ -74,13 +74,13 @@ test('charges the reserved input even if the body hides the reference', () => {
   expect(chargeStream(call).tokens.input).toBe(window);
 });
 
-test("charges at most the model's window for a reference in a long body", () => {
+test("never charges more input tokens than fit into the model's context window", () => {
   const text = { type: 'text', text: 'long text '.repeat(30_000) };
   const call = callOf('chat', { ...hello, messages: [{ role: 'user', content: [text, { type: 'file', file: { file_id: 'file-1' } }] }] });
   expect(chargeStream(call).tokens.input).toBe(window);
 });
 
-test('charges the input that the vendor has already reported, except for MCP servers, whose results come later', () => {
+test('charges only the input reported so far, unless MCP servers may add to it later', () => {
   const reported = { ...noTokens, input: 5_000, output: 1 };
   const source = { type: 'url', url: 'https://example.com/a.pdf' };
   const file = { ...hello, messages: [{ role: 'user', content: [{ type: 'document', source }] }] };

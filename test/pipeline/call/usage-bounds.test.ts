@@ -210,7 +210,7 @@ describe('the output tokens that a call reserves', () => {
     expect(outputOf('chat', hello, modelOf({ maxOutputTokens: null, contextWindow: 8_192 }))).toBe(8_192);
   });
 
-  test('reserves output for the rejected tokens of a prediction', () => {
+  test('also reserves output tokens for predicted text that the model may reject', () => {
     const prediction = { type: 'content', content: 'x'.repeat(5_000) };
     expect(outputOf('chat', { ...hello, max_tokens: 10, prediction })).toBeGreaterThan(5_010);
   });
@@ -268,7 +268,7 @@ describe('the input tokens that a call reserves', () => {
     expect(inputOf(route, body, { inputNanos: 1_000_000_000n }, { maxInputTokens: 400_000 })).toBeLessThan(1_000 * 1_000);
   });
 
-  test('reserves the most tokens that an image can take for its model family', () => {
+  test('reserves as many tokens as an image can take in its model family', () => {
     const image = { type: 'image_url', image_url: { url: 'https://example.com/a.png' } };
     const body = { ...hello, messages: [{ role: 'user', content: [image] }] };
     const { rows } = parseImportedRows(
@@ -335,7 +335,7 @@ describe('extra charges that a call reserves', () => {
     expect(toolCost(route, members)).toBeCloseTo(usd, 9);
   });
 
-  test('reserves the input that a web search adds to the prompt', () => {
+  test('reserves input tokens for what a web search adds to the prompt', () => {
     const price = priceOf({ inputNanos: 1_000_000_000n, outputNanos: 0n, perToolUseNanos });
     const { costNanos } = usageBounds(callOf('responses', ask([{ type: 'web_search' }], { max_tool_calls: 1 })), [modelOf({ price })]);
     expect(costNanos).toBeGreaterThanOrEqual(10_000_000 + 20_000 * 1_000);

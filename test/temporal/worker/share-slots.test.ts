@@ -188,14 +188,14 @@ describe('the shares of projects', () => {
     expect(() => take(request('good'))).not.toThrow();
   });
 
-  test('knows the project from the workflow id if the server drops the fairness key', () => {
+  test('derives the project from the workflow id if the server drops the fairness key', () => {
     const { take } = createSlotShares();
     for (let n = 0; n < 3; n += 1) take(request('bad'));
     expect(() => take(request('bad'))).toThrow(note('turnedAway'));
     expect(() => take(request('good'))).not.toThrow();
   });
 
-  test('gives a slot back when the activity ends', () => {
+  test('releases the slot when the activity ends', () => {
     const { take } = createSlotShares();
     const [release] = [1, 2, 3].map(() => take(request('bad')));
     expect(() => take(request('bad'))).toThrow(note('turnedAway'));
@@ -203,14 +203,14 @@ describe('the shares of projects', () => {
     expect(() => take(request('bad'))).not.toThrow();
   });
 
-  test('turns an activity away only if Temporal repeats it without limit', () => {
+  test('rejects an activity for lack of a slot only if Temporal retries it without limit', () => {
     const { take } = createSlotShares();
     for (let n = 0; n < 3; n += 1) take(request('bad'));
     // Older versions scheduled activities with a single attempt, and before that with ten.
     for (const maximumAttempts of [1, 10]) expect(() => take(request('bad', { maximumAttempts }))).not.toThrow();
   });
 
-  test('spaces retries further apart the more activities wait and the longer none has ended', () => {
+  test('increases the retry delay with the number of waiting activities and the time since one ended', () => {
     let now = 0;
     const { take } = createSlotShares(() => now);
     for (let n = 0; n < 3; n += 1) take(request('bad'));

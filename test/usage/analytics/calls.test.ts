@@ -246,7 +246,7 @@ describeDatabases('the details of a call', (database) => {
 });
 
 describeDatabases('recent use of keys, applications and projects', (database) => {
-  test('reports recent use by application, by project, and by key, where a key includes the one that it replaced', async () => {
+  test('reports when applications, projects and keys were last used, counting a replaced key as its successor', async () => {
     const { call, projectId } = newProject();
     const [first, second] = [randomUUID(), randomUUID()];
     await database().query(`insert into projects (id, slug, name) values ($1::uuid, $2::text, 'x')`, [projectId, `p-${projectId}`]);

@@ -115,7 +115,7 @@ describe('a credential from a cloud', () => {
     expect(cloud.issued).toBe(2);
   });
 
-  test('treats it as a failure if the cloud issues an expired credential', async () => {
+  test('treats an expired credential from the cloud as a failure', async () => {
     const { credential } = createCloud(-1);
     credential.start();
     await credential.firstAttempt(10_000);
