@@ -210,7 +210,7 @@ test('has a command for every API operation under /provision', () => {
   expect([...called].sort()).toEqual(described.sort());
 });
 
-test('the help of each command group lists all its commands, and fits on a screen', async () => {
+test('the help of each command group lists all its commands and fits on one screen', async () => {
   for (const [name, command] of Object.entries(commands)) {
     expect(await gateway(`${name.split(' ')[0]} --help`)).toBe(0);
     expect(written.replaceAll(/\s+/g, ' ')).toContain(command.summary);

@@ -86,7 +86,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-test.each(pages.map((page) => [page.path, page] as const))('runs the commands in %s in order', async (path, page) => {
+test.each(pages.map((page) => [page.path, page] as const))('runs the commands from %s in order', async (path, page) => {
   const { dataDir, url, key: otherKey } = service();
   const values: readonly (readonly [string, string])[] = [
     ['<key>', key],

@@ -233,7 +233,7 @@ describe('the list of all end users', () => {
     await write('In capitals', 'LIST-07');
   });
 
-  test('searches end users by id prefix, with paging', async () => {
+  test('searches end users by id prefix and paginates the results', async () => {
     const first = await listed('?q=list-');
     expect(first).toEqual(Array.from({ length: 50 }, (_, index) => `list-${String(index).padStart(2, '0')}`));
     const page = (await (await member.get(`${base}/end-users?q=list-`)).text()).replaceAll('&amp;', '&');

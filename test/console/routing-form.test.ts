@@ -39,7 +39,7 @@ const modelsOf = (page: Page, tier: string): Promise<string[]> =>
     .locator('input')
     .evaluateAll((inputs) => inputs.map((input) => String(Reflect.get(input, 'value'))).filter((value) => value !== ''));
 
-describe.each([{ javaScriptEnabled: true }, { javaScriptEnabled: false }])('with %j', (options) => {
+describe.each([{ javaScriptEnabled: true }, { javaScriptEnabled: false }])('with the browser options %j', (options) => {
   test('copies a tier from gateway.yaml into the routing form, reorders it and saves it', async () => {
     await reset();
     const { page, close } = await open(`${path}/routing/edit`, options);

@@ -114,7 +114,7 @@ describe('the first hour with the console', () => {
     expect([again.status(), await again.text()]).toEqual([404, expect.stringContaining('This link cannot be used')]);
   });
 
-  test('serves a call of the OpenAI SDK with a new key and updates the spend', async () => {
+  test('serves a call from the OpenAI SDK with a new key and updates the spend', async () => {
     await open('Keys');
     await page.getByRole('link', { name: 'New key' }).click();
     await page.getByLabel('Name').fill('shop');
@@ -257,7 +257,7 @@ describe('the first hour with the console', () => {
     for (const theirs of people.values()) await theirs.context().close();
   });
 
-  test('no page logs an error in the browser', () => {
+  test('no page logs an error to the browser console', () => {
     expect(problems).toEqual([]);
   });
 });

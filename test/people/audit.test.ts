@@ -43,7 +43,7 @@ describeAnyDatabase('the audit log', (database) => {
     expect(await list({ projectId: await insertProject(database()) })).toEqual([]);
   });
 
-  test('keeps only the id of a deleted person', async () => {
+  test('keeps only the id of a deleted person in audit rows', async () => {
     const ann = await insertPerson(database());
     await write('a', ann.id);
     await database().query('delete from people where id = $1::uuid', [ann.id]);

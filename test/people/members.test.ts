@@ -164,7 +164,7 @@ describeDatabases('members of a project', (database) => {
     expect((await members.invite(project, { email }, 'member')).personId).not.toBe(personId);
   });
 
-  test('keeps one of two owners if both leave at the same time', async () => {
+  test('keeps one owner if the last two leave at the same time', async () => {
     const owners = [await insertPerson(database()), await insertPerson(database())];
     for (const { id } of owners) await members.put(project, id, 'owner');
     const results = await Promise.allSettled(owners.map(({ id }) => members.remove(project, id)));

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { createTaskCounter } from '../../src/people/task-counter.ts';
 
-test('is busy while the maximum number of tasks is running', async () => {
+test('reports that it is busy while the maximum number of tasks is running', async () => {
   const counter = createTaskCounter({ maxTasks: 2 });
   const failing = Promise.withResolvers<string>();
   const running = Promise.withResolvers<string>();

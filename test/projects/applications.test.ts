@@ -90,7 +90,7 @@ describeAnyDatabase('applications of a project', (database) => {
     expect(toApplicationJson(await put('bot', undefined))).toMatchObject({ ceilings: { cost: 12.5 }, tiers: { own: [] } });
   });
 
-  test('keeps both of two concurrent changes to different applications', async () => {
+  test('keeps two concurrent changes to different settings of an application', async () => {
     await Promise.all([put('bot', { ceilings: { calls: 5 } }), otherProcess.applications.put(project.id, 'bot', { tiers: { own: [] } })]);
     expect((await projects.applications.find(project.id, 'bot')).settings).toMatchObject({
       ceilings: { calls: { limit: 5 } },
@@ -112,7 +112,7 @@ describeAnyDatabase('applications of a project', (database) => {
     }
   });
 
-  test('keeps the settings of applications when their project changes', async () => {
+  test('keeps application settings when the project changes', async () => {
     await put('bot', { tiers: { own: ['openai/a'] } });
     const changed = await projects.put(project.slug, { name: 'Acme' });
     expect(changed.project.settings.applications.get('bot')?.tiers).toEqual({ own: ['openai/a'] });

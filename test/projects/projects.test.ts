@@ -172,7 +172,7 @@ describeAnyDatabase('projects', (database) => {
     }
   });
 
-  test('creates one project if two requests create it at the same time', async () => {
+  test('creates only one project if two requests create it at the same time', async () => {
     const results = await Promise.all([projects.put(slug, { name: 'one' }), otherProcess.put(slug, { retired: ['a/b'] })]);
     expect(results.filter(({ created }) => created).length).toBe(1);
     expect(await projects.findBySlug(slug)).toMatchObject({ name: 'one', settings: { retired: ['a/b'] } });

@@ -122,7 +122,7 @@ describeDatabases('/provision', (database) => {
     expect(await send('GET', '/teams')).toMatchObject({ status: 200, json: { object: 'list', data: expect.arrayContaining([read.json]) } });
   });
 
-  test('accepts a project without a body', async () => {
+  test('creates a project from a request without a body', async () => {
     expect((await send('PUT', '/teams/bare')).status).toBe(201);
     expect((await send('PUT', '/teams/bare')).status).toBe(200);
   });

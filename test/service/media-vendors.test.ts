@@ -125,7 +125,7 @@ describe('fields that only some models accept', () => {
     ['pcm', 'application/octet-stream', 'audio/pcm'],
     ['mulaw', 'audio/basic', 'audio/basic'],
     ['mulaw', 'application/octet-stream', 'audio/mpeg'],
-  ])('returns speech in format %s if the vendor sends %s with the media type %s', (response_format, vendorType, type) =>
+  ])('given response_format %s and the vendor type %s, returns speech as %s', (response_format, vendorType, type) =>
     withVendor(
       (response) => response.writeHead(200, { 'content-type': vendorType }).end('sound'),
       async (gateway) => {
@@ -261,7 +261,7 @@ describe('asynchronous jobs in the artifacts format', () => {
       },
     ));
 
-  it('returns 502 if the vendor gives an image job an unusable id', async () => {
+  it('returns 502 if the vendor gives an image job an invalid id', async () => {
     for (const id of ['', '../../secrets', 'a b', 'x'.repeat(200)]) {
       await withVendor(
         (response) => accept(response, id),

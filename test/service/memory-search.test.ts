@@ -136,7 +136,7 @@ onAnyDatabase('memory search without Temporal', (database) => {
     expect(await search(gateway, { query: 'deployment' })).toMatchObject({ vector: false, memories: [{ matched_by: ['text'] }] });
   });
 
-  it('returns vector: false if there is no route for embeddings', async () => {
+  it('returns `vector: false` if there is no route for embeddings', async () => {
     const gateway = await lendProject();
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { tiers: { embed: [] } });
     await saveItem(gateway, { text: 'The deployment happens on Thursday evening' });

@@ -90,7 +90,7 @@ const lent = shareGateway({ database: 'any', yaml: providersYaml });
       expect(text).toMatch(/\n\nevent: error\ndata: .*\n\n$/);
     });
 
-    it('forwards a complete stream', async () => {
+    it('forwards a complete stream through the proxy', async () => {
       const { text, isCut } = await ask('chat', 'one/long-500');
       expect([isCut, text.endsWith('data: [DONE]\n\n')]).toEqual([false, true]);
     });

@@ -209,7 +209,7 @@ const waited = startTogether(
 describe.each(callers)('a $caller call to a rate-limited $vendor vendor', ({ caller, vendor }) => {
   const ask = (tier: string, headers?: Record<string, string>): Promise<Asked> => askTier(caller, `${vendor}-${tier}`, headers);
 
-  it.each(hints)('waits as long as a rate-limited vendor asks before retrying (%s)', async (model, leastMs, mostMs) => {
+  it.each(hints)('retries a rate-limited vendor after the time it asks for (%s)', async (model, leastMs, mostMs) => {
     const { answer, call, tookMs } = await waited(`${caller} ${vendor} ${model}`);
     expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, `${vendors[vendor]}/echo`]);
     expect(call.attempts).toMatchObject([

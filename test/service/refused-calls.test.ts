@@ -75,7 +75,7 @@ async function change({ admin, project }: TestGateway, settings: object): Promis
 }
 
 describe.each(everyRoute)('a refused call on the route $name', ({ route, send }) => {
-  it('stores a call that was refused for an unknown model or a revoked key under its call id', async () => {
+  it('stores a call under its id if it was refused for an unknown model or a revoked key', async () => {
     const gateway = await lend();
     const { key, prefix } = await issueKey(gateway, { name: 'server' });
     const unknown = await send(gateway, key, 'nothing/at-all');
@@ -151,7 +151,7 @@ describe('the reason for a refused call', () => {
     expect(await findRefused(gateway, off)).toMatchObject({ reason: 'calls_off', code: 'subscription_required' });
   });
 
-  it("doesn't store calls that were refused because the key or its secret is wrong", async () => {
+  it("doesn't store calls that were refused because the key is unknown or its secret is wrong", async () => {
     const gateway = await lend();
     const chat = routeOf('chat');
     const { key } = await issueKey(gateway, {});

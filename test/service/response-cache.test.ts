@@ -116,7 +116,7 @@ describe('a request that the cache can serve', () => {
     });
   });
 
-  test('serves a response that another key of the project has cached', async () => {
+  test('serves a response that was cached for another key of the same project', async () => {
     const lent = await lendProject();
     await ask(lent, 'chat');
     const { key } = await jsonOf<{ key: string }>(lent.admin('POST', `/provision/teams/${lent.project}/keys`, { name: 'other' }));
@@ -215,7 +215,7 @@ describe("a request that the cache can't serve", () => {
     ['with cache-control: max-age=0', {}, { headers: { 'cache-control': 'max-age=0' } }],
     ['with cache-control: no-store', {}, { headers: { 'cache-control': 'max-age=0, no-store' } }],
     ['after a no-store response', { headers: { 'cache-control': 'NO-STORE,x' } }, {}],
-  ])('calls the vendor %s', async (_when, first, second) => {
+  ])('calls the vendor instead of using the cache %s', async (_when, first, second) => {
     await missesTwice(await lendProject(), first, second);
   });
 
@@ -331,7 +331,7 @@ describe("a request that the cache can't serve", () => {
     await missesTwice(await lendProject(), { model: 'one/big-1100' }, { model: 'one/big-1100' });
   });
 
-  test.each(['embeddings', 'responses'])("doesn't cache responses on %s", async (route) => {
+  test.each(['embeddings', 'responses'])("doesn't cache responses on the %s route", async (route) => {
     const lent = await lendProject();
     const count = await vendorCallsOf(lent, async () => {
       for (let n = 0; n < 2; n += 1) {

@@ -116,7 +116,7 @@ describe('a project', () => {
     await expectRefusals(gateway, { status: 429, code: 'credits_exhausted', message, retryAfter: '3600' });
   });
 
-  it("reports the key's ceiling before the project's monthly cap", async () => {
+  it("reports the key's ceiling before the application's, and both before the monthly cap", async () => {
     const path = `/provision/teams/${gateway.project}/applications/own`;
     await gateway.admin('PUT', path, { ceilings: { calls: 0 } });
     const capped = await withKey(gateway, { ceilings: { cost: 0 } });

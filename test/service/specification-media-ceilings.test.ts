@@ -37,7 +37,7 @@ describe('ceilings on media routes', () => {
     }
   });
 
-  it.each(mediaRoutes)('returns 429 source_capped or credits_exhausted on $name', async (route) => {
+  it.each(mediaRoutes)('returns source_capped or credits_exhausted on $name if a ceiling is reached', async (route) => {
     const gateway = await lendProject();
     const path = `/provision/teams/${gateway.project}`;
     await gateway.admin('PUT', `${path}/applications/bot`, { ceilings: { calls: 0 } });

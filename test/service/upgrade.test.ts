@@ -243,7 +243,7 @@ describePostgres('an upgrade under load', () => {
   });
 });
 
-it('keeps the changelog of past releases unchanged', async () => {
+it('leaves the changelog entries of past releases unchanged', async () => {
   const { version } = previousRelease;
   const [released, current] = await Promise.all([readPreviousRelease('CHANGELOG.md'), readFile(join(root, 'CHANGELOG.md'), 'utf8')]);
   const section = (text: string, title: RegExp): string =>

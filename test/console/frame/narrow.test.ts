@@ -25,7 +25,7 @@ async function openCalls(width: number, javaScriptEnabled: boolean) {
   return page;
 }
 
-describe.each([390, 820])('at %i pixels', (width) => {
+describe.each([390, 820])('on a screen %i pixels wide', (width) => {
   test('hides filters on narrow screens until they are opened', async () => {
     const page = await openCalls(width, false);
     expect(await page.locator('#field-source').isVisible()).toBe(false);

@@ -130,7 +130,7 @@ describe('/my-key', () => {
 test.each([
   ['light', 1280],
   ['dark', 390],
-] as const)('the key usage page is accessible, %s at %d pixels', async (colorScheme, width) => {
+] as const)('the key usage page is accessible (%s, %d pixels)', async (colorScheme, width) => {
   const gateway = lent();
   const holder = await issue(gateway, { ceilings: { calls: 4, cost: 1 } });
   for (const text of ['one', 'two', 'three']) await holder.call(text);
