@@ -31,7 +31,7 @@ test('modules import only modules that the architecture allows', () => {
   expect(findViolations(readSources())).toEqual([]);
 });
 
-test('build and deployment files name only source files that exist', () => {
+test('build and deployment files refer only to source files that exist', () => {
   const files = [
     'Dockerfile',
     'docker-compose.yml',

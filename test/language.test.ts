@@ -19,7 +19,7 @@ const references = [
 ];
 const reference = new RegExp(`\\b(?:${references.join('|')})\\b`, 'gi');
 
-test('comments and pages refer to no document outside the repository', () => {
+test("comments and pages don't refer to documents outside the repository", () => {
   const files = readFiles();
   expect(files.length).toBeGreaterThan(300);
   expect(files.flatMap(({ path, text }) => findReferences(path, text))).toEqual([]);

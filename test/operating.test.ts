@@ -55,7 +55,7 @@ test('the operating guide has a runbook for each alert', () => {
   expect(runbooks).toEqual(alerts);
 });
 
-test('each runbook ends with how to tell that the problem is over', () => {
+test('each runbook ends by explaining how to tell that the problem is over', () => {
   const known = new Set<string>(Object.values(metrics).map(({ name }) => name));
   const [, ...sections] = page.slice(page.indexOf('\n### A process is stopping\n')).split(/^### /m);
   const signs = sections

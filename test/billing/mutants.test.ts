@@ -9,7 +9,7 @@ import { BillingError, runBilling } from './run.ts';
 
 const mostSeeds = 300;
 
-test.each(billingMutants)('finds the code that a mutant replaces exactly once: $name', ({ file, passage }) => {
+test.each(billingMutants)('the code that the mutant replaces occurs exactly once: $name', ({ file, passage }) => {
   const source = readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
   expect(source.split(passage)).toHaveLength(2);
 });

@@ -70,7 +70,7 @@ test.each([
   ['day', 86_400_000 - 60_000, false],
   ['day', 86_400_000 - 60_001, true],
   ['total', 0, true],
-] as const)('tells whether a window (%s) is still open a minute after %d ms', (window, elapsedMs, expected) => {
+] as const)('predicts if a %s window is still open in a minute, %d ms into the year', (window, elapsedMs, expected) => {
   const at = newYear + elapsedMs;
   const limits = { ...limitsWith({}), key: { calls: { limit: 1, window }, cost: none, rpm: none, tpm: none } };
   const [counter] = countersFor(limits, at);

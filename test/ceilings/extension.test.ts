@@ -59,7 +59,7 @@ describeAnyDatabase('extending the reservation of a running call', (database) =>
     expect(await admit(limits, { costNanos: 1_000 })).not.toBeNull();
   });
 
-  test('checks the extension of a reservation against a ceiling that was lowered in the meantime', async () => {
+  test("doesn't extend a reservation beyond a ceiling that was lowered during the call", async () => {
     const limits = limitsOf({ cost: 1_000 });
     const { projectId, keyId } = limits;
     const lowered = limitsOf({ cost: 200 }, { projectId, keyId });

@@ -30,7 +30,7 @@ const step = fc.record({
 });
 
 describeAnyDatabase('admission under random interleavings', (database) => {
-  test('never exceeds a ceiling by more than running calls use beyond their estimates', async () => {
+  test('exceeds a ceiling only if running calls use more than they reserved', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 120 }), async (steps) => {
         const clock = clockAt(noon);
@@ -137,7 +137,7 @@ function expectSound(rows: readonly CounterRow[], excess: { readonly calls: numb
 }
 
 describeAnyDatabase('quota that another process has already used', (database) => {
-  test('stores settled usage as soon as another process requests the remaining quota', async () => {
+  test('stores settled usage immediately if another process needs the remaining quota', async () => {
     const clock = clockAt(noon);
     const limits = limitsOf({ cost: 1_000 });
     let requests = 0;

@@ -121,7 +121,7 @@ describeAnyDatabase('quota leased ahead of time', (database) => {
     await expect((async () => process.admit(limits))()).rejects.toMatchObject({ code: 'tenant_capped' });
   };
 
-  test.each([false, true])('returns quota leased in advance if another process needs it (delayed: %s)', async (isDelayed) => {
+  test.each([false, true])('returns quota that was leased in advance if another process needs it (delayed: %s)', async (isDelayed) => {
     const clock = clockAt(noon);
     const limits = limitsOf({ rpm: 20 });
     const slow = await start(clock, { isDelayed });
@@ -132,7 +132,7 @@ describeAnyDatabase('quota leased ahead of time', (database) => {
     await admitAll(fast, limits, 20);
   });
 
-  test('leaves the remaining quota of a minute to a process whose clock is behind', async () => {
+  test("leaves a minute's remaining quota to a process whose clock is behind", async () => {
     const clock = clockAt(noon + 57_000);
     const limits = limitsOf({ rpm: 20 });
     const fast = await start(clock);

@@ -222,7 +222,7 @@ describeDatabases('ceiling counters and leases', (database) => {
     expect(await countRemaining()).toEqual(lasting);
   });
 
-  test('keeps the counter of a ceiling that never starts again', async () => {
+  test('keeps the counter of a ceiling that never resets', async () => {
     const limits = limitsOf({ calls: 10 }, { window: 'total' });
     const { admit } = await start(database(), clockAt(noon));
     expect(await admit(limits)).not.toBeNull();
@@ -242,7 +242,7 @@ describeDatabases('ceiling counters and leases', (database) => {
     expect(await countersIn(database(), limits.projectId)).toHaveLength(1);
   });
 
-  test('keeps admitting calls for other keys while the lease statement of one key hangs', async () => {
+  test("keeps admitting calls for other keys while one key's lease query hangs", async () => {
     let release = (): void => undefined;
     let hangs = true;
     const given = database();

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { LocalQuota } from '../../src/ceilings/local-quota.ts';
 
 describe('local quota', () => {
-  test('reserves no more quota than was granted', () => {
+  test('never reserves more quota than was granted', () => {
     const quota = new LocalQuota();
     expect(quota.reserve(1)).toBe(false);
     quota.grant(2);

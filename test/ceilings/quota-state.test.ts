@@ -396,7 +396,7 @@ describe('the quota of a counter', () => {
   });
 });
 
-test('throws if the quota state machine would make an undefined transition', () => {
+test('throws on an undefined transition of the quota state machine', () => {
   const unexpected = async (): Promise<'idle'> => 'idle';
   const tasks = {
     verifying: unexpected,

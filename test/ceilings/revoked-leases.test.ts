@@ -27,7 +27,7 @@ describeAnyDatabase('revoked leases', (database) => {
     return calls.filter((call) => call !== null);
   };
 
-  test('admits no calls from a revoked quota lease', async () => {
+  test("doesn't admit calls from a revoked quota lease", async () => {
     const limits = limitsOf({ calls: 100 });
     const [cutOff, other] = [await start(), await start()];
     const running = await admitted(cutOff, limits, 1);

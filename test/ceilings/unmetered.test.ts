@@ -50,7 +50,7 @@ describePostgres('admission while the database is unavailable', () => {
     (await Promise.all(Array.from({ length: count }, () => admit(process, limits, bounds)))).flatMap((call) => call ?? []);
 
   describe('with unmetered calls allowed', () => {
-    test('admits at most a tenth of the calls ceiling during a database outage, even for concurrent calls', async () => {
+    test('admits a tenth of the calls ceiling during a database outage, even if all calls arrive at once', async () => {
       const process = start();
       const limits = limitsOf({ calls: 600 });
       await network.sever();
@@ -66,7 +66,7 @@ describePostgres('admission while the database is unavailable', () => {
       expect(counter).toMatchObject({ settled: 60, rows: 60 });
     });
 
-    test('admits calls for at most a tenth of the cost ceiling during a database outage', async () => {
+    test('admits calls worth up to a tenth of the cost ceiling during a database outage', async () => {
       const process = start();
       const limits = limitsOf({ cost: 1_000_000 });
       await network.sever();
@@ -111,7 +111,7 @@ describePostgres('admission while the database is unavailable', () => {
       expect(await admitMany(process, limits, {}, 50)).toHaveLength(7);
     });
 
-    test('leaves a second outage only what the first one left of the tenth of a ceiling', async () => {
+    test('admits a total of one tenth of a ceiling during two outages in the same window', async () => {
       const process = start();
       const limits = limitsOf({ calls: 100 }, { window: 'total' });
       await network.sever();
@@ -168,7 +168,7 @@ test.each([
   ['day', 86_400_000, false],
   ['day', 86_400_000 + 1, true],
   ['total', 10 * 365 * 86_400_000, false],
-] as const)('renews the share of unmetered calls in a window (%s) after %d ms: %p', (window, elapsedMs, isRenewed) => {
+] as const)('renews the share of unmetered calls of a %s window after %d ms: %p', (window, elapsedMs, isRenewed) => {
   const quotas = createUnmeteredQuotas({ warn: () => undefined });
   const midnight = Math.floor(noon / 86_400_000) * 86_400_000;
   const [counter] = countersFor(limitsOf({ calls: 10 }, { window }), midnight);

@@ -72,7 +72,7 @@ const failuresOf = startTogether(failing, async (client) => {
 });
 
 test.each(failing.map((client) => [`${client.packages[0]}, ${client.api}`, client] as const))(
-  'reports a vendor failure to %s at least as well as the vendor itself',
+  'reports a vendor failure to %s at least as well as the vendor would',
   async (_title, client) => {
     const outcomes = await failuresOf(client);
     expect(Object.keys(outcomes)).toEqual(failureNames);

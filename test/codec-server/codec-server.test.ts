@@ -289,7 +289,7 @@ describe('the sign-in page', () => {
   });
 });
 
-test('the codec server logs neither tokens nor payloads', async () => {
+test("the codec server doesn't log tokens or payloads", async () => {
   await signIn('a-wrong-token');
   await convert('/decode', [await encode(planted, [key])], { cookie: await sessionCookie() });
   expect(lines.map(({ message }) => message)).toEqual(['rejected a sign-in to the codec server', 'signed in to the codec server']);

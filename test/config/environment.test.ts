@@ -4,7 +4,7 @@ import { expect, test } from '@jest/globals';
 import { cacheDirectory } from '../../src/config/cache-directory.ts';
 import { parseEnvironment } from '../../src/config/environment.ts';
 
-test('uses the embedded database and default settings if no variables are set', () => {
+test('uses the embedded database and default settings if no environment variables are set', () => {
   expect(parseEnvironment({})).toEqual({
     errors: [],
     settings: {

@@ -110,7 +110,7 @@ colour: red
     expect(errors.length).toBe(expected.length);
   });
 
-  test('merges the settings of a pool member with those of its provider', () => {
+  test("merges a pool member's settings with the provider's settings", () => {
     const { pool } = load(`providers:
   pool:
     base_url: https://east.example.com/v1
@@ -279,7 +279,7 @@ colour: red
   describe('warnings', () => {
     const warningsOf = (fileText: string): readonly string[] => load(fileText).warnings;
 
-    test('warns about models without a price once per tier', () => {
+    test('warns once per tier about models without a price', () => {
       expect(
         warningsOf(`${minimal}models:
   openai/priced: { input: 1, output: 2 }
@@ -318,7 +318,7 @@ canaries:
       ]);
     });
 
-    test('gives no warnings for gateway.example.yaml or private IP addresses', () => {
+    test("doesn't warn about gateway.example.yaml or private IP addresses", () => {
       const text = readFileSync(new URL('../../gateway.example.yaml', import.meta.url), 'utf8');
       expect(load(text, { OPENAI_API_KEY: 'o', ANTHROPIC_API_KEY: 'a', GEMINI_API_KEY: 'g' }).warnings).toEqual([]);
       expect(load(null, { OPENAI_API_KEY: 'o', ANTHROPIC_API_KEY: 'a' }).warnings).toEqual([]);
@@ -351,7 +351,7 @@ canaries:
     expect(config.models['openai/free']?.price).toMatchObject({ inputNanos: 0n, outputNanos: 0n });
   });
 
-  test('prices cache writes above input by default for providers with the messages dialect', () => {
+  test('charges more for cache writes than for input by default if the dialect is messages', () => {
     const config = load(`providers: { a: { base_url: https://a/v1, dialect: messages } }
 models:
   a/left: { input: 3, output: 15 }
@@ -609,7 +609,7 @@ oidc: { issuer: https://old.example.com, client_id: file, client_secret: s3cret,
     [{ ...oidc, GATEWAY_PUBLIC_URL: 'https://gateway.example.com/path' }, ['GATEWAY_PUBLIC_URL']],
     [{ ...oidc, OIDC_ALLOWED_DOMAINS: 'example.com, @b' }, ['OIDC_ALLOWED_DOMAINS']],
     [{ OIDC_CLIENT_SECRET: 's3cret', OIDC_ALLOWED_DOMAINS: 'example.com' }, ['OIDC_CLIENT_SECRET', 'OIDC_ALLOWED_DOMAINS']],
-  ])('reports %j with errors at %j and without the secret', (env, expected) => {
+  ])("rejects %j with errors at %j that don't contain the secret", (env, expected) => {
     const errors = errorsOf(minimal, env);
     expect(errors.map((error) => error.split(':', 1)[0])).toEqual(expected);
     expect(errors.join()).not.toContain('s3cret');

@@ -41,7 +41,7 @@ describe('the starter catalog', () => {
     }
   });
 
-  test('gives a provider the starter catalog of the vendor at its address', () => {
+  test('gives a provider the starter catalog of the vendor that its base URL belongs to', () => {
     const { models } = load(`providers:
   mine: { base_url: https://api.openai.com/v1, dialect: chat }
   vectors: { base_url: https://api.openai.com/v1, dialect: chat, serves: [embeddings] }
@@ -69,7 +69,7 @@ describe('the starter catalog', () => {
   test.each([
     ...['claude-opus-5-5', 'claude-sonnet-5-5', 'claude-haiku-5-5', 'claude-fable-5-2', 'claude-haiku-4-5-20251001', 'claude-sonnet-4-5'],
     ...['gpt-6.2-sol', 'gpt-6.1-sol', 'gpt-6.1-terra', 'gpt-6-astra', 'gpt-5.5-2026-04-23', 'gpt-4o', 'gpt-4o-mini-2024-07-18', 'o3'],
-  ])('resolves the name %s to a model at its vendor', (name) => {
+  ])("resolves the name %s to its vendor's model", (name) => {
     const providers = `providers:
   claude: { base_url: https://api.anthropic.com/v1, dialect: messages }
   open: { base_url: https://api.openai.com/v1, dialect: chat }
@@ -109,7 +109,7 @@ describe('the starter catalog', () => {
     expect(models['openai/gpt-4o-mini-tts']?.takes).toEqual(['speed', 'instructions']);
   });
 
-  test('a model in gateway.yaml replaces the whole entry of the starter catalog', () => {
+  test('a model in gateway.yaml replaces its entire entry in the starter catalog', () => {
     const { models } = load(`providers: { openai: { base_url: https://api.openai.com/v1, dialect: chat } }
 models:
   openai/own: { input: 1, output: 2 }
@@ -123,7 +123,7 @@ models:
     expect(models['openai/gpt-4o-mini']?.source).toBe('starter');
   });
 
-  test("uses the vendor's list prices for service tiers and tools that a model's entry omits", () => {
+  test("uses the vendor's list prices for service tiers and tools if a model's entry omits them", () => {
     const { models } = load(`providers:
   openai: { base_url: https://api.openai.com/v1, dialect: chat }
   claude: { base_url: https://api.anthropic.com/v1, dialect: messages }
@@ -176,7 +176,7 @@ models:
     expect(errors.map((error) => error.split(':')[0])).toEqual(['models.p/m.service_tiers.priority', 'models.p/m.per_tool_use.web_search']);
   });
 
-  test("uses the vendor's defaults for capabilities and limits that a model's entry omits", () => {
+  test("uses the vendor's default capabilities and limits if a model's entry omits them", () => {
     const { models } = load(`providers:
   claude: { base_url: https://api.anthropic.com/v1, dialect: messages }
   proxy: { base_url: http://127.0.0.1:4000/v1, dialect: messages }

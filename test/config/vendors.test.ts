@@ -109,12 +109,12 @@ describe('vendor addresses', () => {
       '/v1/embed/a%2Fb',
     ],
     [{ base_url: 'https://proxy.test/v1', dialect: 'chat' }, '/embeddings', 'a/b', true, '/v1/embeddings'],
-  ] as const)('builds the path of %j for %s of %s (stream: %s)', (row, path, model, isStream, expected) => {
+  ] as const)('builds the URL path for provider %j, route %s and model %s (stream: %s)', (row, path, model, isStream, expected) => {
     const { pathname, search } = requestUrl(load(row), { path, model, isStream });
     expect(pathname + search).toBe(expected);
   });
 
-  test.each(['.', '..'])('never lets the model name %j change the path', (model) => {
+  test.each(['.', '..'])('rejects the model name %j because it would change the path', (model) => {
     expect(() => requestUrl(load(azure), { path: '/chat/completions', model })).toThrow('a model cannot be named "." or "..');
   });
 });

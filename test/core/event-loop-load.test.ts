@@ -13,7 +13,7 @@ function createClock() {
   };
 }
 
-test('the event loop is busy above 40 % of the last tenth of a second, and saturated above 80 %', () => {
+test('reports the event loop as busy above 40 % utilization and as saturated above 80 %', () => {
   const pass = createClock();
   expect(pass(100, 35)).toBe('light');
   expect(pass(100, 45)).toBe('busy');
@@ -24,13 +24,13 @@ test('the event loop is busy above 40 % of the last tenth of a second, and satur
   expect(pass(100, 85)).toBe('saturated');
 });
 
-test("the event loop isn't busy if it only does the work that would be postponed", () => {
+test("doesn't count work that can be postponed towards the load of the event loop", () => {
   const pass = createClock();
   expect(pass(100, 100, 90)).toBe('light');
   expect(pass(100, 100, 30)).toBe('busy');
 });
 
-test('measures the event loop of this process', () => {
+test("measures the load of this process's event loop", () => {
   const readLoad = createLoadMeter();
   for (const end = performance.now() + 150; performance.now() < end /* keep the event loop busy */; );
   expect(readLoad()).toBe('saturated');

@@ -17,7 +17,7 @@ test('creates unique ids that sort by time', () => {
   expect(ids.toSorted()).toEqual(ids);
 });
 
-test('creates ids that sort in the order of their creation, even within a millisecond', () => {
+test('creates ids that sort in creation order, even within a millisecond', () => {
   const ids = Array.from({ length: 2_000 }, () => newId(1_763_632_800_000));
   expect(ids.toSorted()).toEqual(ids);
   expect(new Set([...ids, ...Array.from({ length: 5_000 }, () => newId(5))]).size).toBe(7_000);

@@ -19,7 +19,7 @@ const testOnLinux = process.platform === 'linux' ? test : test.skip;
 const lowered = (nice: number): number => Math.min(getPriority() + nice, 19);
 const blocked = new SharedArrayBuffer(4);
 
-test("takes turns between projects, so that one with many jobs doesn't block the others", async () => {
+test("alternates between projects so that many jobs of one project don't block the others", async () => {
   const ended: string[] = [];
   const run = (owner: string, text: string) => runEcho(owner, { text }).then(() => ended.push(text));
   await Promise.all([run('a', 'a1'), run('a', 'a2'), run('a', 'a3'), run('a', 'a4'), run('b', 'b1'), run('c', 'c1'), run('b', 'b2')]);
@@ -38,7 +38,7 @@ test('transfers large buffers to the thread and copies small ones', async () => 
   }
 });
 
-test('only the job that throws or crashes the worker thread fails', async () => {
+test("a job that throws or crashes the worker thread doesn't affect other jobs", async () => {
   const [before, thrown, broken, after] = await Promise.allSettled([
     runEcho('a', { text: 'before' }),
     runFail('b', { message: 'no such text' }),
@@ -51,18 +51,18 @@ test('only the job that throws or crashes the worker thread fails', async () => 
   expect(after).toMatchObject({ value: { text: 'after' } });
 });
 
-test('keeps the code and the message of a GatewayError', async () => {
+test('keeps the code and message of a GatewayError that a job throws', async () => {
   const error = await runRefuse('a', { message: 'not JSON' }).catch((reason: unknown) => reason);
   expect(error).toBeInstanceOf(GatewayError);
   expect(error).toMatchObject({ code: 'bad_json', status: 400, message: 'not JSON' });
 });
 
-testOnLinux('gives the threads for large bodies and for passwords a low priority', async () => {
+testOnLinux('runs the threads for large bodies and passwords at a low priority', async () => {
   expect(await runReadPriority('a', {})).toEqual({ priority: lowered(15) });
   expect(await runReadPasswordPriority('a', {})).toEqual({ priority: lowered(10) });
 });
 
-testOnLinux("lowers the priority of V8's threads, which collect the garbage of jobs", async () => {
+testOnLinux("also lowers the priority of V8's garbage collection threads", async () => {
   await runEcho('a', { text: '' });
   const threads = readdirSync('/proc/self/task').filter((id) => readFileSync(`/proc/self/task/${id}/comm`, 'utf8') === 'V8Worker\n');
   expect(new Set(threads.map((id) => getPriority(Number(id))))).toEqual(new Set([lowered(10)]));
@@ -82,7 +82,7 @@ test('hashes a password while a large body is being read', async () => {
   expect(ended).toEqual(['password', 'body']);
 });
 
-testOnLinux("doesn't compete with the event loop while it starts", async () => {
+testOnLinux("a starting thread doesn't compete with the event loop", async () => {
   await expect(runBreak('a', {})).rejects.toThrow();
   const others = new Set(readdirSync('/proc/self/task'));
   const job = runEcho('a', { text: '' });

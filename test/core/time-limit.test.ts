@@ -32,7 +32,7 @@ describe('withTimeout', () => {
     await expect(withTimeout(never, 5, onTimeout)).rejects.toThrow('no response within 5 ms');
   });
 
-  test('causes no unhandled rejection if the work fails after the timeout', async () => {
+  test("doesn't cause an unhandled rejection if the work fails after the timeout", async () => {
     let fail: (error: Error) => void = () => undefined;
     const work = new Promise<string>((_resolve, reject) => {
       fail = reject;

@@ -8,7 +8,7 @@ async function waitSteps(steps: number): Promise<void> {
   for (let step = 0; step < steps; step += 1) await null;
 }
 
-test('runs everything from one turn of the event loop together, in order', async () => {
+test('runs all callbacks from one turn of the event loop together and in order', async () => {
   const batch = createTurnBatch();
   const ran: string[] = [];
   for (const name of ['first', 'second', 'third']) {
@@ -23,7 +23,7 @@ test('runs everything from one turn of the event loop together, in order', async
   expect(ran).toEqual(['first', 'second', 'third', 'after first', 'after second', 'after third']);
 });
 
-test('runs the follow-up once, in the same turn, after all steps of the batch', async () => {
+test('runs the follow-up once after the whole batch, still in the same turn', async () => {
   const batch = createTurnBatch();
   const ran: string[] = [];
   const handle = async (name: string, steps: number): Promise<void> => {
@@ -46,7 +46,7 @@ test('runs the follow-up even if the batch is empty', async () => {
   expect(ran).toEqual(['written']);
 });
 
-test('runs callbacks that were added by the batch in the next turn', async () => {
+test('defers callbacks that the batch itself adds until the next turn', async () => {
   const batch = createTurnBatch();
   const ran: string[] = [];
   batch.run(() => {

@@ -34,7 +34,7 @@ test('yields to the event loop after every mebibyte while joining or checksummin
   expect(sum.turns).toBeGreaterThanOrEqual(5);
 });
 
-test('splits large buffers into pieces of at most one mebibyte', async () => {
+test('splits large buffers into pieces of up to one mebibyte', async () => {
   const { turns, result } = await countTurns(collect(takeInTurns(chunks)));
   expect(Buffer.concat(result).equals(bytes)).toBe(true);
   expect(Math.max(...result.map(({ length }) => length))).toBe(mebibyte);
@@ -53,7 +53,7 @@ test('gives concurrent callers separate turns of the event loop', async () => {
   expect(new Set(at).size).toBe(5);
 });
 
-test('waits several turns between two pieces if other work is queued, and one turn otherwise', async () => {
+test('waits several turns between pieces of work if other work is queued, and one turn otherwise', async () => {
   const turnsPerPiece = async (turnMs: number): Promise<number> => {
     let time = 0;
     let turns = 0;
@@ -84,7 +84,7 @@ test.each([
   expect(performance.now() - from).toBeGreaterThan(5 * ms - 5);
 });
 
-test("yields to other work, but doesn't wait for its own", async () => {
+test('waits longer if other work keeps the event loop busy, but not if its own work does', async () => {
   /** Does 60 pieces of 2 ms on a simulated clock, with other work in between. */
   const work = async (othersMs: number): Promise<void> => {
     let time = 0;

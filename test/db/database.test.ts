@@ -16,7 +16,7 @@ describeDatabases('a database', (database) => {
     return { payloads };
   };
 
-  test('parses SQL types to the same JavaScript values on both database kinds', async () => {
+  test('returns the same JavaScript values for SQL types on both kinds of databases', async () => {
     const rows = await database().query(
       `select 9007199254740991::int8 as "int8", array[1, null, 3]::int8[] as "int8s", 1.50::numeric as "numeric", array[1.50]::numeric[] as "numerics",
               '2026-11-20T10:00:00.5+02'::timestamptz as "instant", array['2026-11-20T10:00:00Z']::timestamptz[] as "instants",

@@ -106,7 +106,7 @@ describe('the first start', () => {
   });
 });
 
-test('rejects a data directory of a different PostgreSQL version with a one-line error', async () => {
+test('rejects a data directory from a different PostgreSQL version with a one-line error', async () => {
   const other = await mkdtemp(join(tmpdir(), 'gateway-other-major-'));
   await mkdir(join(other, 'db'));
   await writeFile(join(other, 'db', 'PG_VERSION'), '16\n');

@@ -136,7 +136,7 @@ describePostgres('migrate', () => {
       ).toEqual(['first_by_n', 'parts_by_m', 'parts_by_m_parts_low', 'parts_by_m_parts_rest'].map((name) => ({ name, valid: true })));
     }));
 
-  test('rejects a concurrent migration with statements other than index creation', () =>
+  test('rejects a concurrent migration that does more than create indexes', () =>
     withDatabase(async (database) => {
       await write({ '0002_mixed.sql': '-- concurrently\ncreate index first_by_n on first (n);\nupdate first set n = 2;' });
       await expect(migrate(database, url())).rejects.toThrow(

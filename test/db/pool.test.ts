@@ -17,7 +17,7 @@ const closeLater = <Resource extends { close(): Promise<unknown> }>(resource: Re
   return resource;
 };
 
-test('can be opened while the server is down, and queries fail with a connection error', async () => {
+test('a pool can be opened while the server is down, but its queries fail with a connection error', async () => {
   const database = closeLater(openServerDatabase({ connectionString: 'postgres://nobody@127.0.0.1:1/none' }));
   for (const work of [() => database.query('select 1'), () => database.transaction((tx) => tx.query('select 1'))]) {
     const error: unknown = await work().catch((reason: unknown) => reason);

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { createQuerySlots } from '../../src/db/query-slots.ts';
 
-test('queues queries over the concurrency limit in order and skips disconnected clients', async () => {
+test('queues queries above the concurrency limit and skips those of disconnected clients', async () => {
   const { run } = createQuerySlots(2);
   const started: number[] = [];
   const ends = new Map<number, () => void>();

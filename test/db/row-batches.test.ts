@@ -5,7 +5,7 @@ import type { Queries } from '../../src/db/database.ts';
 import { type Column, queryInBatches, selectRows, toBatches } from '../../src/db/row-batches.ts';
 import { describeDatabases } from './databases.ts';
 
-test("limits a statement's batch to 500 rows and 1 Mi characters", () => {
+test('splits rows into batches of up to 500 rows and 1 Mi characters', () => {
   const lengths = (rows: readonly string[]) => [...toBatches(rows, (row) => row.length)].map((batch) => batch.length);
   expect(lengths(Array(1_200).fill('x'))).toEqual([500, 500, 200]);
   expect(lengths(['x'.repeat(600_000), 'y'.repeat(600_000), 'z'.repeat(3_000_000), 'a', 'b'])).toEqual([1, 1, 1, 2]);

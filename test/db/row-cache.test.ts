@@ -133,7 +133,7 @@ describe('a row cache', () => {
     expect(state.cache.get('b')).toBe('one');
   });
 
-  test("remembers for at most ten seconds that a row doesn't exist", async () => {
+  test('caches the absence of a row for no more than ten seconds', async () => {
     const state = setUp();
     expect(await state.cache.get('a')).toBeNull();
     expect(state.cache.get('a')).toBeNull();

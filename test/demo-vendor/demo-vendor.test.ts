@@ -81,7 +81,7 @@ describe('model names in the quick start', () => {
     expect((limited as InstanceType<typeof OpenAI.RateLimitError>).headers?.get('retry-after')).toBe('2');
   });
 
-  test.each([0, 3])('breaks off the stream for break-after-%i', async (after) => {
+  test.each([0, 3])('the model break-after-%i aborts the stream', async (after) => {
     const body = JSON.stringify({ model: `break-after-${after}`, stream: true, messages });
     const headers = { authorization: 'Bearer any', 'content-type': 'application/json' };
     const response = await fetch(`${vendor.url}/v1/chat/completions`, { method: 'POST', headers, body });
@@ -138,7 +138,7 @@ describe('other models in the built-in catalog', () => {
     expect(edited.data).toHaveLength(1);
   });
 
-  test('finishes a video after it was polled twice', async () => {
+  test('finishes a video after two polls', async () => {
     const headers = { 'x-goog-api-key': 'any' };
     const request = async (path: string, body?: object): Promise<Operation> =>
       (

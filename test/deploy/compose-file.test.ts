@@ -141,7 +141,7 @@ describe('docker-compose.yml', () => {
     expect(namesWhere(({ volumes = [] }) => volumes.some((volume) => journals.includes(volume)))).toEqual(['gateway-1', 'gateway-2']);
   });
 
-  test('a stopping replica fails its readiness checks for long enough that the proxy notices', () => {
+  test('a stopping replica fails its readiness checks long enough for the proxy to notice', () => {
     const proxy = readFileSync(join(root, 'deploy/haproxy/haproxy.cfg'), 'utf8');
     const millisecondsOf = (name: string): number => Number(new RegExp(` ${name} (\\d+)ms`).exec(proxy)?.[1]);
     const noticed = millisecondsOf('inter') + millisecondsOf('fastinter');
@@ -164,7 +164,7 @@ describe('Dockerfile', () => {
     expect(validate(image.text)).toEqual([]);
   });
 
-  test('every Dockerfile stage uses the Node version of .nvmrc', () => {
+  test('every Dockerfile stage uses the Node version from .nvmrc', () => {
     const node = readFileSync(join(root, '.nvmrc'), 'utf8').trim();
     expect(new Set(image.from)).toEqual(new Set([`node:${node}-bookworm-slim`]));
     expect(image.text).toContain(`image.base.name="docker.io/library/node:${node}-bookworm-slim"`);

@@ -21,7 +21,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 test.each([
   ['the service', entrypoint.slice(1, -1), ['migrate'], 'src/service/service.ts'],
   ['commands', [], ['status', '--url', 'http://127.0.0.1:1'], 'src/cli/commands.ts'],
-])('loads %s from the compile cache of the image', (_title, flags, args, module) => {
+])("loads %s from the image's compile cache", (_title, flags, args, module) => {
   const env = { NODE_COMPILE_CACHE: folder, NODE_DEBUG_NATIVE: 'COMPILE_CACHE', DATABASE_URL: 'postgres://127.0.0.1:1/none' };
   const { stdout, stderr } = spawnSync(process.execPath, [...flags, join(root, 'src/main.ts'), ...args], { env, encoding: 'utf8' });
   const decisions = [...`${stdout}${stderr}`.matchAll(/V8 code cache for ESM file:\S+\/(src\/\S+) was (accepted|rejected)/g)];

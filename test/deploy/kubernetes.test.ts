@@ -81,7 +81,7 @@ const find = (kind: string, name: string): Manifest | undefined =>
   manifests.find((object) => object.kind === kind && object.metadata.name === name);
 
 describe('the manifests of docs/kubernetes.md', () => {
-  test('the manifests define every object that the page mentions', () => {
+  test('the manifests define every object that docs/kubernetes.md mentions', () => {
     expect(documents.flatMap(({ errors, warnings }) => [...errors, ...warnings])).toEqual([]);
     expect(manifests.map(({ kind, metadata }) => `${kind} ${metadata.name}`)).toEqual([
       ...['Secret gateway-superuser', 'Job gateway-vector', 'Job gateway-temporal-namespace'],

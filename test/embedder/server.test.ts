@@ -47,7 +47,7 @@ test.each(
   localModels.flatMap((model) =>
     [model, `local/${model}`, 'embed', 'x'].flatMap((asked) => [false, true].map((chunked) => [model, asked, chunked] as const)),
   ),
-)('embeds 8 MiB with %s if the client asks for %s, and refuses more (chunked: %s)', async (model, asked, isChunked) => {
+)('embeds up to 8 MiB with %s if the client requests %s (chunked: %s)', async (model, asked, isChunked) => {
   expect((await send(model, asked, limitBytes, isChunked)).status).toBe(200);
   const refused = await send(model, asked, limitBytes + 64, isChunked);
   expect(refused.status).toBe(413);
@@ -58,7 +58,7 @@ test.each([
   ['crash', 'the model failed to compute the embeddings', /^RuntimeError: out of memory\n {4}at /],
   ['bug\n    at secret', 'the model failed to compute the embeddings', /^TypeError\n {4}at /],
   ['no vector', 'the local embedder failed', /^TypeError\n {4}at /],
-])('says whether the model or the embedder has failed, and reports the cause without the text (%j)', async (input, message, stack) => {
+])('reports what failed and why, but not the text that was embedded (%j)', async (input, message, stack) => {
   const headers = { authorization: `Bearer ${token}` };
   const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify({ model: localModels[0], input }) });
   expect(response.status).toBe(500);

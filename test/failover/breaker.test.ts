@@ -141,7 +141,7 @@ describe('broken streams', () => {
     expect(report()?.state).toBe('open');
   });
 
-  test('a breaker that broken streams opened closes only after streams complete', () => {
+  test('a breaker opened by broken streams closes only after complete streams', () => {
     stream(true, 5);
     now += 30 * second;
     expect(isAdmitted()).toBe(true);
@@ -157,7 +157,7 @@ describe('broken streams', () => {
 });
 
 describe('an open breaker', () => {
-  test('an open circuit breaker admits no call for 30 s, then one at a time', () => {
+  test('an open circuit breaker admits no calls for 30 s, then one call at a time', () => {
     fail(5);
     now += 30 * second - 1;
     expect(isAdmitted()).toBe(false);
@@ -167,7 +167,7 @@ describe('an open breaker', () => {
     expect(isAdmitted()).toBe(false);
   });
 
-  test("further failures don't extend the time for which a circuit breaker stays open", () => {
+  test("further failures don't keep a circuit breaker open for longer", () => {
     fail(5);
     now += 20 * second;
     fail(10);
@@ -216,7 +216,7 @@ describe('a half-open breaker', () => {
     }
   });
 
-  test('a half-open breaker ignores successes from before it opened', () => {
+  test('a half-open breaker forgets earlier successes when it opens again', () => {
     succeed();
     fail();
     now += 60 * second;
@@ -234,7 +234,7 @@ describe('a half-open breaker', () => {
     expect(isAdmitted()).toBe(true);
   });
 
-  test('releases the slot of a probe that has no result after ten seconds', () => {
+  test('releases a probe slot if there is no result after ten seconds', () => {
     now += 10 * second - 1;
     expect(isAdmitted()).toBe(false);
     now += 1;
@@ -243,7 +243,7 @@ describe('a half-open breaker', () => {
 });
 
 describe('cooldown after a 429', () => {
-  test('admits no call to a provider until its cooldown ends', () => {
+  test("doesn't admit calls to a provider until its cooldown ends", () => {
     breakers.coolDown('acme', 'openai', now + 5 * second);
     expect(isAdmitted()).toBe(false);
     expect(report()).toMatchObject({ state: 'closed', failures: 0, cooling_until: '2026-11-20T10:00:05Z' });
@@ -259,7 +259,7 @@ describe('cooldown after a 429', () => {
     expect(isAdmitted()).toBe(false);
   });
 
-  test('a cooldown lasts at most five minutes', () => {
+  test('a cooldown never lasts longer than five minutes', () => {
     breakers.coolDown('acme', 'openai', now + 1e18);
     now += 300 * second - 1;
     expect(isAdmitted()).toBe(false);
@@ -287,7 +287,7 @@ describe('cooldown after a 429', () => {
     expect(isAdmitted()).toBe(true);
   });
 
-  test('a cooldown releases the slot of a probe', () => {
+  test('a cooldown releases the probe slot', () => {
     fail(5);
     now += 30 * second;
     expect(isAdmitted()).toBe(true);
@@ -309,7 +309,7 @@ test('each project and provider has its own circuit breaker', () => {
   expect(breakers.report('acme', [])).toEqual([]);
 });
 
-test('can check whether a call would be admitted without taking a probe slot', () => {
+test("doesn't take a probe slot when it only checks if a call would be admitted", () => {
   fail(5);
   expect(breakers.canAcquire('acme', 'openai')).toBe(false);
   now += 30 * second;

@@ -356,7 +356,7 @@ test('rethrows internal errors without trying other models', async () => {
   await expect(run({ plan: 'a1 b1', replies: { a1: [bug] } })).rejects.toBe(bug);
 });
 
-test('tries each model at most twice, and a second time only after a 429', async () => {
+test('never tries a model more than twice, and retries it only after a 429', async () => {
   const reply = fc.constantFrom<Reply>(answers, refuses, fails, limited, limitedFor(0), limitedFor(50), limitedFor(null));
   const names = ['a1', 'a2', 'a3', 'b1', 'b2', 'c1'];
   await fc.assert(

@@ -107,7 +107,7 @@ describe('waitOfLimitedChain', () => {
     expect([wait([400]), wait([429, null])]).toEqual([null, null]);
   });
 
-  test('suggests no retry delay if another model could work again right away', () => {
+  test("doesn't suggest a retry delay if another model may work again right away", () => {
     expect([wait([500], [429, 5_000]), wait([408], [429, 5_000]), wait([409], [429, 5_000])]).toEqual([null, null, null]);
   });
 });

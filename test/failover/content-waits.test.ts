@@ -35,7 +35,7 @@ const secondsUntilSlow = (model = 'm', isStream = true): number | null => {
   return null;
 };
 
-test('reports an attempt with an unusually late first token once', () => {
+test('reports an attempt once if its first token is unusually late', () => {
   answer(1, { times: 20 });
   expect(secondsUntilSlow()).toBe(11);
   pass(600);
@@ -70,7 +70,7 @@ test('tracks response times separately for each model and for calls without stre
   expect([secondsUntilSlow(), secondsUntilSlow('m', false), secondsUntilSlow('other')]).toEqual([11, 121, 81]);
 });
 
-test('adapts to a model that stays slow, but hardly to a single slow response', () => {
+test('adapts to a model that stays slow, but barely to a single slow response', () => {
   answer(1, { times: 50 });
   answer(200);
   expect(secondsUntilSlow()).toBe(13);

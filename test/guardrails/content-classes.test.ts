@@ -49,7 +49,7 @@ test.each([
   expect(detectors[ruleClass](text)).toBe(false);
 });
 
-test('recognizes card numbers in any grouping by their check digit', () => {
+test('recognizes card numbers by their check digit, however they are grouped', () => {
   const digits = fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 14, maxLength: 14 });
   fc.assert(
     fc.property(digits, fc.constantFrom('', ' ', '-'), (middle, between) => {

@@ -176,7 +176,7 @@ test.each(benign.map((text) => [text]))('leaves ordinary text unchanged: %s', (t
   expect(maskCredentials(text)).toBe(text);
 });
 
-test('finds credentials in order, and masking twice changes nothing more', () => {
+test('finds credentials in order, and masking the text again changes nothing', () => {
   const piece = fc.oneof(
     fc.constantFrom(...secrets.map(([, secret]) => secret)),
     fc.constantFrom(...benign),
@@ -288,7 +288,7 @@ test.each([
   expect(maskCredentials(`${text} and text`)).toMatch(/^.{0,16}\[credential\] and text$/);
 });
 
-test('masks a second credential whose name directly follows a long first one', () => {
+test('also masks a credential whose name directly follows another long credential', () => {
   const value = 'a1b2c3d4'.repeat(40);
   expect(maskCredentials(`password=${value}.password = hunter2000`)).toBe('password=[credential] = [credential]');
 });

@@ -16,7 +16,7 @@ function fill(memory: ReturnType<typeof createBodyMemory>, projectId: string, ke
   }
 }
 
-test('lets a key that is alone use three quarters of the memory', () => {
+test('lets a single key use three quarters of the memory if there are no other keys', () => {
   expect(fill(createBodyMemory(512 * mebibyte), 'acme', 'one')).toBe(392);
 });
 
@@ -34,20 +34,20 @@ test('leaves memory for the other keys of a project', () => {
   memory.of('acme', 'two').hold(32 * mebibyte);
 });
 
-test('leaves memory for bodies of ordinary size while three projects send large ones', () => {
+test('leaves memory for normal-sized bodies while three projects send large ones', () => {
   const memory = createBodyMemory(512 * mebibyte);
   for (let index = 0; index < 3; index += 1) fill(memory, `project ${index}`, `key ${index}`);
   expect(memory.isFull()).toBe(false);
   memory.of('other', 'one').hold(mebibyte);
 });
 
-test.each([32, 36, 64, 512])('always has room for a body of 32 MiB if there are no others, with %s MiB in total', (total) => {
+test.each([32, 36, 64, 512])('always has room for a single 32 MiB body with %s MiB of memory', (total) => {
   createBodyMemory(total * mebibyte)
     .of('acme', 'one')
     .hold(32 * mebibyte);
 });
 
-test('counts only bodies that are still held', () => {
+test('counts only bodies that are still in memory', () => {
   const memory = createBodyMemory(64 * mebibyte);
   const bodies = memory.of('acme', 'one');
   for (let index = 0; index < 100; index += 1) {

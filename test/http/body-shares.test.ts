@@ -4,7 +4,7 @@ import { createBodyShares } from '../../src/http/body-shares.ts';
 
 const mebibyte = 1_048_576;
 
-test('limits the memory of each network, of all networks together and of each account', () => {
+test('limits body memory per network, for all networks together, and per account', () => {
   const memory = createBodyMemory(64 * mebibyte);
   const { ofVisitor, ofAccount } = createBodyShares(memory);
   const full = expect.objectContaining({ code: 'budget_unavailable' });
@@ -22,7 +22,7 @@ test('limits the memory of each network, of all networks together and of each ac
   expect(memory.heldBytes).toBe(36 * mebibyte + 1);
 });
 
-test('releases what is left of a body when the response is complete', () => {
+test("releases a body's remaining memory when the response is complete", () => {
   const memory = createBodyMemory(64 * mebibyte);
   const body = createBodyShares(memory).ofVisitor('a');
   body.hold(100);

@@ -91,7 +91,7 @@ test('disconnects a caller that takes longer than five minutes to send the body'
   }
 });
 
-test('reads at most one mebibyte of large request bodies per turn of the event loop', async () => {
+test('reads up to one mebibyte of large request bodies per turn of the event loop', async () => {
   const [mebibyte, chunkBytes] = [1_048_576, 65_536];
   const bytesByTurn: number[] = [0];
   function* chunks(): Generator<Buffer> {

@@ -35,7 +35,7 @@ async function readToEnd(socket: Socket): Promise<number> {
   return read;
 }
 
-test('a broken-off response still delivers everything written so far, even to a slow reader', async () => {
+test('delivers everything that was written before a response was aborted, even to a slow reader', async () => {
   const broken = Promise.withResolvers<void>();
   const socket = await askWithoutReading((_request, response) => {
     response.write(Buffer.alloc(size));
@@ -46,7 +46,7 @@ test('a broken-off response still delivers everything written so far, even to a 
   expect(await readToEnd(socket)).toBeGreaterThan(size);
 });
 
-test('after breaking off a response, discards pipelined requests without a connection reset', async () => {
+test('discards pipelined requests after an aborted response without resetting the connection', async () => {
   let requests = 0;
   const broken = Promise.withResolvers<void>();
   const socket = await askWithoutReading((_request, response) => {
@@ -61,7 +61,7 @@ test('after breaking off a response, discards pipelined requests without a conne
   expect(requests).toBe(1);
 });
 
-test('breaks off an incomplete response body without a connection reset', async () => {
+test('aborts an incomplete response body without resetting the connection', async () => {
   const socket = await askWithoutReading((_request, response) => {
     response.writeHead(200, { 'content-length': 2 * size }).write(Buffer.alloc(size));
     breakOff(response);

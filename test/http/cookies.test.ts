@@ -7,6 +7,6 @@ test("parses the names and values of the gateway's own cookies", () => {
   expect({ ...parseCookies(undefined) }).toEqual({});
 });
 
-test('parses its cookies no matter how many invalid ones of others come before them', () => {
+test("finds the gateway's cookies no matter how many invalid ones come before them", () => {
   expect({ ...parseCookies(`${'x=%ff;'.repeat(2_000)}gateway_session=secret`) }).toEqual({ gateway_session: 'secret' });
 });

@@ -18,25 +18,25 @@ function createPace() {
   return { state, fail };
 }
 
-test("sends the errors of a project 5 ms apart while the event loop is busy, but not another project's", () => {
+test("spaces a project's errors 5 ms apart while the event loop is busy, without delaying other projects", () => {
   const { fail } = createPace();
   expect([fail('loop'), fail('loop'), fail('loop')]).toEqual([0, 5, 10]);
   expect(fail('other')).toBe(0);
 });
 
-test('sends the errors of a project 25 ms apart while the event loop is saturated', () => {
+test("spaces a project's errors 25 ms apart while the event loop is saturated", () => {
   const { state, fail } = createPace();
   state.load = 'saturated';
   expect([fail('loop'), fail('loop'), fail('loop')]).toEqual([0, 25, 50]);
 });
 
-test('holds back no error while the event loop has time', () => {
+test("doesn't delay errors while the event loop isn't busy", () => {
   const { state, fail } = createPace();
   state.load = 'light';
   expect([fail('loop'), fail('loop')]).toEqual([0, 0]);
 });
 
-test('never holds back an error for more than a second, no matter how many a project gets', () => {
+test('never delays an error by more than a second, no matter how many a project gets', () => {
   const { state, fail } = createPace();
   const delays = Array.from({ length: 1_000 }, () => fail('loop'));
   expect(Math.max(...delays)).toBe(1_000);
@@ -44,7 +44,7 @@ test('never holds back an error for more than a second, no matter how many a pro
   expect(fail('loop')).toBe(505);
 });
 
-test('a project whose errors have stopped for a moment gets its next error immediately', () => {
+test("sends a project's next error immediately after a short time without errors", () => {
   const { state, fail } = createPace();
   for (let count = 0; count < 10; count += 1) fail('loop');
   state.time += 50;
@@ -68,7 +68,7 @@ async function request(error: Error, reports: Partial<ErrorReports>): Promise<{ 
   }
 }
 
-test('sends an error only after it has been held back', async () => {
+test('sends a delayed error only after the delay', async () => {
   const from = performance.now();
   const { status, body } = await request(gatewayError('tenant_capped'), { errorPace: () => 100 });
   expect(performance.now() - from).toBeGreaterThan(98);
@@ -76,7 +76,7 @@ test('sends an error only after it has been held back', async () => {
   expect(body).toMatchObject({ error: { code: 'tenant_capped' } });
 });
 
-test('closes the connection if an error that was held back cannot be sent', async () => {
+test('closes the connection if a delayed error cannot be sent', async () => {
   const failures: unknown[] = [];
   const reports = { logger: { ...logger, error: (fields: object) => failures.push(fields) }, errorPace: () => 1 };
   // JSON can't contain a BigInt.

@@ -113,7 +113,7 @@ test('starts requests as fast as they arrive once 10,000 are waiting', () => {
   expect(turn()).toHaveLength(5_000);
 });
 
-test('does no work for requests that keep waiting', () => {
+test('checks if a client has disconnected only when its request is started', () => {
   const { receive, turn, checks } = createStarts(1);
   receive('busy', 1_000);
   receive('searching', 1_000, '/v1/memory/search');
@@ -187,7 +187,7 @@ test('starts waiting searches within about two seconds, no matter how many there
   expect(started).toBeGreaterThan(3_500);
 });
 
-test("searches whose client has disconnected don't delay other searches", () => {
+test("searches from disconnected clients don't delay other searches", () => {
   const starts = createStarts(1);
   starts.receive('busy', 1_000);
   starts.turn();
@@ -240,7 +240,7 @@ test('starts only 64 health checks per turn', () => {
   expect([turn().length, turn().length, turn().length, isIdle()]).toEqual([64, 64, 22, true]);
 });
 
-test('starts a single search if many calls and searches arrive together after a quiet time', () => {
+test('starts a single search if many calls and searches arrive together after a quiet period', () => {
   const starts = createStarts(0.1);
   starts.receive('busy', 100);
   runFor(1_000, starts);
@@ -250,7 +250,7 @@ test('starts a single search if many calls and searches arrive together after a 
   expect(starts.turn().filter((project) => project === 'searching')).toHaveLength(1);
 });
 
-test('resumes searches as soon as no calls are waiting if the calls waited less than 20 ms', () => {
+test("doesn't hold back searches after calls that waited less than 20 ms", () => {
   const starts = createStarts(0.1);
   starts.receive('busy', 20);
   starts.receive('searching', 16, '/v1/memory/search');
@@ -258,7 +258,7 @@ test('resumes searches as soon as no calls are waiting if the calls waited less 
   expect(starts.isIdle()).toBe(true);
 });
 
-test('starts 16 calls of a project at first, even if searches of others are still being held back', () => {
+test("starts a project's first 16 calls immediately, even while other searches are still held back", () => {
   const starts = createStarts(1);
   starts.receive('busy', 60);
   starts.turn();

@@ -38,7 +38,7 @@ describe('x-gateway-source', () => {
     ['gateway-playground', null],
     ['x'.repeat(300), 'x'.repeat(256)],
     ['a\0', 'a'],
-  ])('parses %j as %j', (value, source) => {
+  ])('parses the source %j as %j', (value, source) => {
     expect(parseSource({ 'x-gateway-source': value })).toBe(source);
   });
 });

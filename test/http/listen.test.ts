@@ -51,7 +51,7 @@ async function start(respond: (response: ServerResponse) => void) {
   return { server, port };
 }
 
-testOnLinux('accepts several waiting connections in a turn of the event loop', async () => {
+testOnLinux('accepts several waiting connections in one turn of the event loop', async () => {
   const { server, port } = await start((response) => response.end());
   let turns = 0;
   let isNewTurn = true;
@@ -72,7 +72,7 @@ testOnLinux('accepts several waiting connections in a turn of the event loop', a
   expect(turns).toBeLessThan(connections / 2);
 });
 
-test("refuses to listen on a port that's in use, also if the other program accepts many connections per turn as well", async () => {
+test('refuses to listen on a port that another server is using', async () => {
   const { port } = await start((response) => response.end());
   await expect(listenForMany(createServer(), '127.0.0.1', port)).rejects.toMatchObject({ code: 'EADDRINUSE' });
   const other = createNetServer().listen(0, '127.0.0.1');
@@ -83,7 +83,7 @@ test("refuses to listen on a port that's in use, also if the other program accep
   other.close();
 });
 
-test('waits for the responses on all connections before it has closed, and accepts no new ones', async () => {
+test('waits for all open responses before it closes, but accepts no new connections', async () => {
   const responses: ServerResponse[] = [];
   const all = Promise.withResolvers<void>();
   const { server, port } = await start((response) => {

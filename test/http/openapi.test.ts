@@ -105,7 +105,7 @@ describe('the schema of an inference request', () => {
     { requiredKeys: [] },
   );
 
-  test.each(Object.entries(inferenceRoutes))('accepts what the gateway accepts for %s', (route, { body: name }) => {
+  test.each(Object.entries(inferenceRoutes))('accepts the same requests as the gateway for %s', (route, { body: name }) => {
     const schema = inferenceRequests[name];
     const rules = routeCodecs[route as keyof typeof inferenceRoutes]; // A key of that same record.
     const isAccepted = (text: string): boolean => {
@@ -165,7 +165,7 @@ describe('the schema of a provisioning request', () => {
     ['MemorySearchBody', published('MemorySearchBody'), (body) => searchRequestSchema.parse(body)],
     ['MemoryRecallBody', published('MemoryRecallBody'), (body) => dryRunRequestSchema.parse(body)],
     ['MemoryGraphBody', published('MemoryGraphBody'), (body) => graphQuerySchema.parse(body)],
-  ])('accepts what the gateway accepts for %s', (name, schema, read) => {
+  ])('accepts the same bodies as the gateway for %s', (name, schema, read) => {
     const refusal = (body: unknown): string | null => {
       try {
         read(body);

@@ -3,7 +3,7 @@ import { rememberRepetition } from '../../src/core/repeated-parts.ts';
 import { createBatchStore } from '../../src/journal/batch-store.ts';
 import { emptyDatabase, keepingLogger, settledCall } from './calls.ts';
 
-test("limits a batch to 500 calls and 4 MiB of text that isn't in earlier requests", async () => {
+test('limits a batch to 500 calls and 4 MiB of new text', async () => {
   const batches: number[] = [];
   const store = createBatchStore({
     database: emptyDatabase(),

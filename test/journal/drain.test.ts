@@ -82,7 +82,7 @@ describe('the drain', () => {
     );
   });
 
-  test("waitUntilDrained() doesn't wait for the interval", () =>
+  test('waitUntilDrained() drains immediately instead of waiting for the interval', () =>
     withDrain(
       async ({ journal, drain, batches }) => {
         const calls = Array.from({ length: 1_200 }, () => settledCall());
@@ -97,7 +97,7 @@ describe('the drain', () => {
   test.each([
     ['500 calls', 500, 10],
     ['4 MiB', 5, 1_000_000],
-  ])('stores a full batch of %s immediately, and fewer calls when the drain is woken', (_size, count, bytes) =>
+  ])('stores a full batch of %s immediately, and a smaller one when the drain is woken', (_size, count, bytes) =>
     withDrain(
       async ({ journal, drain, batches }) => {
         drain.start();

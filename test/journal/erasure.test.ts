@@ -21,7 +21,7 @@ async function textOf(folder: string): Promise<string> {
   return (await Promise.all(names.map((name) => readFile(join(folder, name), 'latin1')))).join('');
 }
 
-test('stores neither subject nor text of a running call whose end user was erased', () =>
+test("doesn't store the subject or text of a running call whose end user was erased", () =>
   withDrain(async ({ journal, drain, batches }) => {
     const [ada, bob] = [factsOf({ ...about('Ada'), correlation }), factsOf(about('Bob'))];
     for (const metadata of [ada, bob]) await journal.open(metadata, attemptStart);

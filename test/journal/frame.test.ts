@@ -78,7 +78,7 @@ describe('journal frames', () => {
     );
   });
 
-  test('decodes all journal frames before a truncated last one', () => {
+  test('decodes all journal frames before a truncated last frame', () => {
     const complete = frameOf('{"a":1}', Buffer.from('body'));
     const last = frameOf('{"b":2}', Buffer.from('another body'));
     for (let bytes = 1; bytes < last.length; bytes += 1) {
@@ -134,7 +134,7 @@ describe('journal records', () => {
     expect(metaOf({ kind: 'settled', call })).toEqual([{ kind: 'settled', facts: metadata, result, content: { answer: response } }, '{}']);
   });
 
-  test('reports the call id of a journal record of an unknown kind', () => {
+  test('reports the call id in a journal record of unknown kind', () => {
     const read = (meta: string) => decodeFrames(frameOf(meta)).frames.map(decodeRecord)[0];
     expect(read('{"kind":"settled","facts":{"id":"x"}}')).toEqual({ kind: 'unreadable', callId: 'x' });
     expect(read('{"kind":"from the future"}')).toEqual({ kind: 'unreadable', callId: null });

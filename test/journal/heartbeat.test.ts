@@ -40,7 +40,7 @@ describeDatabases('processes', (database) => {
     expect(await idsOf(database())).toEqual([]);
   });
 
-  test('removes a process from the list of live ones after a minute without a heartbeat', async () => {
+  test('removes a process from the list of live processes after a minute without a heartbeat', async () => {
     const rows = async (): Promise<string[]> => (await database().query<{ id: string }>('select id from processes')).map(({ id }) => id);
     const [dead, dying] = [newId(noon), newId(noon)];
     for (const id of [dead, dying]) {
@@ -89,7 +89,7 @@ describePostgres('a process during a database outage', () => {
   });
   afterAll(() => drop());
 
-  test('lists the process again after a database outage', () =>
+  test('lists a process as live again after a database outage', () =>
     withFaultProxy(url, async (proxy) => {
       const direct = openTestDatabase(url, 1);
       await migrate(direct);

@@ -64,7 +64,7 @@ function settledIds(records: readonly DecodedRecord[]): string[] {
 }
 
 describe('writing', () => {
-  test("small calls don't wait until a large request body is written", async () => {
+  test("small calls don't wait for a large request body to be written", async () => {
     const disk = createBrokenDisk();
     const written = Promise.withResolvers<void>();
     const writing = Promise.withResolvers<void>();
@@ -181,7 +181,7 @@ describe('segments', () => {
       { sync: true },
     ));
 
-  test('seals a full segment, which can then be deleted', () =>
+  test('seals a full segment so that it can be deleted', () =>
     withJournal(async ({ journal, records }) => {
       for (let round = 0; round < 3; round += 1) await journal.settle(settledCall({ content: withText('x'.repeat(19_500)) }));
       expect(journal.segments().map(({ number, sealed }) => [number, sealed])).toEqual([
@@ -205,7 +205,7 @@ describe('segments', () => {
       expect(journal.segments().map(({ number }) => number)).toEqual([2]);
     }));
 
-  test('closing deletes an empty journal folder but keeps one with records', () =>
+  test('closing deletes an empty journal folder but keeps a folder with records', () =>
     withFolder(async (dataDir) => {
       const options = { dataDir, clock: clockAt(noon), logger: keepingLogger(), sync: false, ballastBytes: 100 };
       const empty = await createJournal(options);

@@ -29,7 +29,7 @@ function withSettings(begin: (tx: Queries, settings: string | undefined) => void
   };
 }
 
-test('waits for a lock for four times as long as recent batches took', async () => {
+test('waits for a lock up to four times as long as recent batches took', async () => {
   let now = 5_000;
   jest.spyOn(performance, 'now').mockImplementation(() => now);
   const durations = [2_000, 0, 8_000, ...Array.from({ length: 40 }, () => 0)];
@@ -55,13 +55,13 @@ test('waits for a lock for four times as long as recent batches took', async () 
 test.each([
   ['short', 100, 1_000, 1_000],
   ['long', 8_000, 10_000, 5_000],
-])('waits for a project that was free for at most as long as for a locked one (%s batches)', (_batches, durationMs, shared, free) => {
+])('never waits longer for an unlocked project than for a locked one (%s batches)', (_batches, durationMs, shared, free) => {
   const timeouts = createLockTimeouts({ isFull: () => false });
   timeouts.addBatch(durationMs);
   expect([timeouts.timeoutOf('shared'), timeouts.timeoutOf('free'), timeouts.timeoutOf('locked')]).toEqual([shared, free, 5_000]);
 });
 
-test('waits longer for a project that was already locked than for one that was free', async () => {
+test('waits only briefly for a lock until the project is known to be locked', async () => {
   const state = createLockedStore();
   const settings: (string | undefined)[] = [];
   const tries = (...timeoutsMs: number[]) => {
@@ -87,7 +87,7 @@ test('waits longer for a project that was already locked than for one that was f
   );
 });
 
-test('sets aside at most eight projects', async () => {
+test('never sets aside more than eight projects', async () => {
   const projects = Array.from({ length: 10 }, () => newId(noon));
   const limited = new WeakSet<Queries>();
   const unlocked = Promise.withResolvers<void>();
@@ -146,7 +146,7 @@ test("stops setting a project aside once it's unlocked, even while the drain is 
   );
 });
 
-test('stops setting a project aside even if every window starts a new segment', async () => {
+test("stops setting a project aside once it's unlocked, even if a new segment has begun", async () => {
   const state = createLockedStore();
   await withDrain(
     async ({ journal, drain }) => {
@@ -195,7 +195,7 @@ test("lets recovery store a locked project's calls if the drain is stopped first
   );
 });
 
-test('stores the calls of a locked project while its other connections are busy', async () => {
+test("stores a project's calls even if all of its other database connections are busy", async () => {
   const state = createLockedStore();
   const finished = Promise.withResolvers<void>();
   await withDrain(

@@ -31,7 +31,7 @@ describe('a record that the database rejects', () => {
       { rejects: isPoison },
     ));
 
-  test("removes all of the caller's text from a call if the database would still reject it", () =>
+  test("removes all of the caller's text from a call if the database still rejects it", () =>
     withDrain(
       async ({ journal, drain, batches }) => {
         const metadata = factsOf();

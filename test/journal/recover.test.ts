@@ -116,7 +116,7 @@ describe('recovery', () => {
       );
     }));
 
-  test('recovery skips a truncated last record and stores all earlier ones', () =>
+  test('recovery skips a truncated last record and stores all earlier records', () =>
     withFolder(async (dataDir) => {
       const [complete, truncated] = [settledCall(), settledCall()];
       const folder = await createDeadJournal(dataDir, async (journal) => {

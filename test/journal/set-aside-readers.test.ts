@@ -49,7 +49,7 @@ function createReaders(projectIds: readonly string[], storeWindowOf: SetAsideOpt
 }
 
 describe('a project that was set aside', () => {
-  test("stores a free project's calls while other projects are locked and another one is slow", async () => {
+  test("stores a free project's calls while other projects are locked or slow", async () => {
     const stillLocked = ['a', 'b', 'c', 'd'];
     let hangs = false;
     const attempts: string[] = [];
@@ -72,7 +72,7 @@ describe('a project that was set aside', () => {
   test.each([
     ['a bit', 150],
     ['much', 300],
-  ])('is taken back by a busy drain even if its reader takes %s longer than the drain', async (_how, readerMs) => {
+  ])('a busy drain takes a project back even if its reader takes %s longer than the drain', async (_how, readerMs) => {
     const readers = createReaders(['slow'], ({ end }) => sleep(readerMs, end));
     for (let offset = 1; readers.has('slow'); offset += 1) {
       expect(offset).toBeLessThan(1_000);
@@ -85,7 +85,7 @@ describe('a project that was set aside', () => {
   test.each([
     ['in the same segment', 1],
     ['in the next segment', 2],
-  ])('lags from its oldest call that is not stored, and not from an earlier one (%s)', async (_where, segment) => {
+  ])('measures the lag of a project from its oldest unstored call (%s)', async (_where, segment) => {
     let hangs = false;
     const readers = createReaders(['idle'], ({ end }) => (hangs ? new Promise(() => undefined) : Promise.resolve(end)), 60_000);
     readers.drainTo(10);
@@ -99,7 +99,7 @@ describe('a project that was set aside', () => {
     expect(readers.storedUntil()).toBeGreaterThanOrEqual(movedOnAt);
   });
 
-  test('waits for locks only briefly until it is locked again', async () => {
+  test('waits only briefly for locks until the project is locked again', async () => {
     let isLocked = true;
     const lanes: string[] = [];
     const readers = createReaders(['a'], async ({ end }, _projectId, lane) => {
@@ -120,7 +120,7 @@ describe('a project that was set aside', () => {
     expect(lanes).toEqual(['free', 'locked']);
   });
 
-  test('is left out of reports about all projects while it is locked or far behind', async () => {
+  test('reports about all projects leave out a project that is locked or far behind', async () => {
     let now = performance.now();
     jest.spyOn(performance, 'now').mockImplementation(() => now);
     const windows: PromiseWithResolvers<number>[] = [];
@@ -152,7 +152,7 @@ describe('a project that was set aside', () => {
     expect(followed()).toBe(30);
   });
 
-  test('is included in reports about all projects even if the drain itself is slow', async () => {
+  test('reports about all projects still include a project if only the drain is slow', async () => {
     let now = performance.now();
     jest.spyOn(performance, 'now').mockImplementation(() => now);
     let hangs = false;
@@ -165,7 +165,7 @@ describe('a project that was set aside', () => {
     expect(readers.followedPosition().offset).toBe(10);
   });
 
-  test('is included in reports about all projects after a new segment', async () => {
+  test('reports about all projects include a project after a new segment has begun', async () => {
     let now = performance.now();
     jest.spyOn(performance, 'now').mockImplementation(() => now);
     const windows: PromiseWithResolvers<number>[] = [];
@@ -184,7 +184,7 @@ describe('a project that was set aside', () => {
     expect(readers.followedPosition()).toEqual({ segment: 2, offset: 0 });
   });
 
-  test('is left out of reports about all projects while its calls cannot be stored', async () => {
+  test('reports about all projects leave out a project whose calls cannot be stored', async () => {
     let isBroken = false;
     const readers = createReaders(['a'], async ({ end }) => {
       if (isBroken) throw new Error('the index is damaged');
@@ -198,7 +198,7 @@ describe('a project that was set aside', () => {
     expect(readers.followedPosition().offset).toBe(20);
   });
 
-  test('stays set aside for a while after a short lock, unless there is no room for others', async () => {
+  test('a project stays set aside for a while after a short lock unless others need its place', async () => {
     const readers = createReaders(['short'], async ({ end }) => end, 60_000);
     readers.drainTo(10);
     await readers.storedUpTo('short', 10);

@@ -72,7 +72,7 @@ describePostgres('a locked project', () => {
     return ids(calls).filter((id) => stored.includes(id));
   };
 
-  test.each(locks)('does not delay the calls of other projects while a transaction locks %s', async (_what, lock) => {
+  test.each(locks)("stores other projects' calls without delay while a transaction locks %s", async (_what, lock) => {
     const { locked, other, release } = await createProjects(lock);
     const reported: SettledCall[] = [];
     const reportedOf = (project: string): string[] => ids(reported.filter(({ metadata }) => metadata.projectId === project));
@@ -113,7 +113,7 @@ describePostgres('a locked project', () => {
     );
   });
 
-  test('is stored by recovery if the process ends before the lock is released', async () => {
+  test("recovery stores a locked project's calls if the process ends before the lock is released", async () => {
     const { locked, other, release } = await createProjects();
     const calls = [locked, other, locked, other].map((projectId) => callOf(projectId));
     await withDrain(
@@ -133,7 +133,7 @@ describePostgres('a locked project', () => {
     );
   });
 
-  test('has its rejected calls moved to the quarantine, like any other project', async () => {
+  test("moves a locked project's rejected calls to the quarantine", async () => {
     const { locked, other, release } = await createProjects();
     const rejected: SettledCall[] = [];
     await withDrain(
@@ -153,7 +153,7 @@ describePostgres('a locked project', () => {
     );
   });
 
-  test('leaves connections to others if many projects are locked', async () => {
+  test('leaves database connections for other projects if many projects are locked', async () => {
     const projects = await Promise.all(Array.from({ length: 5 }, () => createProjects()));
     const calls = projects.flatMap(({ locked, other }) => [callOf(locked), callOf(other)]);
     let [active, mostActive] = [0, 0];
@@ -189,7 +189,7 @@ describe('a project that was set aside', () => {
   test.each([
     ['memory', 16_000_000],
     ['disk', 0],
-  ])('is stored together with other projects again once it has caught up (%s)', async (_source, recentBytes) => {
+  ])("stores a project's calls together with others again once it has caught up (%s)", async (_source, recentBytes) => {
     const state = createLockedStore();
     await withDrain(
       async ({ journal, drain, logger }) => {
@@ -234,7 +234,7 @@ describe('a project that was set aside', () => {
     );
   });
 
-  test('has all of its calls stored if it catches up while the drain is storing calls of another project', async () => {
+  test('stores all calls of a project that catches up while the drain is busy with another project', async () => {
     const state = createLockedStore();
     const gate = Promise.withResolvers<void>();
     let isAtGate = false;
@@ -265,7 +265,7 @@ describe('a project that was set aside', () => {
     );
   });
 
-  test('is included in reports about all projects as soon as its reader has caught up', async () => {
+  test('reports about all projects include a project as soon as its reader has caught up', async () => {
     const state = createLockedStore();
     await withDrain(
       async ({ journal, drain }) => {
@@ -299,7 +299,7 @@ describe('a project that was set aside', () => {
     );
   });
 
-  test('leaves later calls to recovery if the drain is stopped while it waits for the reader', async () => {
+  test("doesn't store later calls if the drain is stopped while it waits for a project's reader", async () => {
     const state = createLockedStore();
     const gate = Promise.withResolvers<void>();
     const text = JSON.stringify({ model: 'standard', messages: [{ role: 'user', content: 'x'.repeat(3_000_000) }] });
@@ -326,7 +326,7 @@ describe('a project that was set aside', () => {
     );
   });
 
-  test('gets another attempt if more projects are locked than can be set aside', async () => {
+  test('retries a project if more projects are locked than can be set aside', async () => {
     const projects = Array.from({ length: 9 }, () => newId(noon));
     const stillLocked = new Set(projects);
     const stored: SettledCall[] = [];
@@ -374,7 +374,7 @@ describe('a project that was set aside', () => {
     );
   });
 
-  test('stays set aside when the drain retries the batch', async () => {
+  test('a project stays set aside when the drain retries the batch', async () => {
     const state = createLockedStore();
     let failures = 0;
     await withDrain(
@@ -395,7 +395,7 @@ describe('a project that was set aside', () => {
     );
   });
 
-  test('is retried after a database outage', async () => {
+  test('retries a locked project after a database outage', async () => {
     const state = createLockedStore();
     await withDrain(
       async ({ journal, drain, database, logger }) => {
@@ -416,7 +416,7 @@ describe('a project that was set aside', () => {
     );
   });
 
-  test('continues after an outage even if the drain has moved on in the meantime', async () => {
+  test('continues with a project after an outage even if the drain is already further ahead', async () => {
     const state = createLockedStore();
     await withDrain(
       async ({ journal, drain, database, logger }) => {
@@ -441,7 +441,7 @@ describe('a project that was set aside', () => {
     );
   });
 
-  test('continues after a damaged segment', async () => {
+  test("continues with a project's calls after a damaged segment", async () => {
     const state = createLockedStore();
     await withDrain(
       async ({ journal, drain, logger }) => {

@@ -111,7 +111,7 @@ describe('a segment with shared request bytes', () => {
       await writer.close();
     }));
 
-  test('the expanded size of request bodies limits how much of the journal is read at once', () =>
+  test('counts the expanded size of request bodies when it limits a read of the journal', () =>
     withFolder(async (folder) => {
       const writer = openWriter(folder);
       const calls = session(40).map(callOf);

@@ -36,7 +36,7 @@ describe('synchronous journal writes', () => {
     expect(writes.allows(1)).toBe(true);
   });
 
-  test('spends at most a tenth of the time in synchronous writes if the disk is always slow', () => {
+  test('spends no more than a tenth of the time in synchronous writes if the disk is always slow', () => {
     const { writes, write, wait } = setUp();
     let spent = 0;
     for (let elapsed = 0; elapsed < 60_000; elapsed += 10) {

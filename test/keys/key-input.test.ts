@@ -66,7 +66,7 @@ test('reports all invalid settings of a new key in one error', () => {
   }
 });
 
-test('also reports settings of a new key that contradict each other', () => {
+test('also reports contradictory settings of a new key', () => {
   const read = (): unknown => parseKeyInput({ name: 'a', windows: { calls: 'day' }, expires_at: '2026-11-20T10:00:00Z' }, now);
   expect(read).toThrow('expires_at: must be in the future; windows.calls: requires a ceiling named calls');
 });
@@ -84,14 +84,14 @@ test('rotating a key has no grace period by default', () => {
   }
 });
 
-test("changing a key's ceiling keeps its window, and removing the ceiling resets it", () => {
+test("changing a key's ceiling keeps the window, and removing the ceiling resets the window", () => {
   const current = parseKeyInput({ name: 'ci', ceilings: { calls: 5, cost: 1 }, windows: { calls: 'day', cost: 'day' } }, now);
   const { ceilings } = applyKeyChange(current, { ceilings: { calls: 9, cost: null } }, now);
   expect(ceilings.calls).toEqual({ limit: 9, window: 'day' });
   expect(ceilings.cost).toEqual({ limit: null, window: 'month' });
 });
 
-test('trims key and model names, and rejects empty ones', () => {
+test('trims key and model names, and rejects empty names', () => {
   expect(parseKeyInput({ name: ' ci ' }, now).name).toBe('ci');
   expect(() => parseKeyInput({ name: ' ' }, now)).toThrow('name:');
   expect(() => parseKeyInput({ name: 'ci', models: [''] }, now)).toThrow('models.0:');
@@ -103,7 +103,7 @@ test.each(['a\nb', 'a\tb', '\u001b[31m', 'a\u0085b'])('rejects the control chara
   expect(applyKeyChange(current, { models: ['standard'] }, now).name).toBe(name);
 });
 
-test('the grace period of a rotated key is at most a year', () => {
+test('limits the grace period of a rotated key to a year', () => {
   expect(parseGraceSeconds({ grace_seconds: 31_536_000 })).toBe(31_536_000);
   expect(() => parseGraceSeconds({ grace_seconds: 31_536_001 })).toThrow('grace_seconds:');
 });

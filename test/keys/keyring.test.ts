@@ -158,7 +158,7 @@ describeDatabases('a keyring', (database) => {
     await keyring.find(fresh.secret);
   });
 
-  test('a pass for /my-key is valid until it ends or its key is revoked', async () => {
+  test('a pass for /my-key is valid until it expires or its key is revoked', async () => {
     const { secret, record } = await keyring.issue(project.id, { name: 'ci' });
     const endsAt = start + 60_000;
     const pass = await keyring.issuePass(secret, endsAt);
@@ -198,7 +198,7 @@ describeDatabases('a keyring', (database) => {
     expect(results.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
   });
 
-  test("changing a key's ceilings also changes a successor that is still being created", async () => {
+  test("changing a key's ceilings also changes the ceilings of a successor that is still being created", async () => {
     const old = await keyring.issue(project.id, { name: 'ci', ceilings: { calls: 5 } });
     const inserted = Promise.withResolvers<void>();
     const gate = Promise.withResolvers<void>();
@@ -223,7 +223,7 @@ describeDatabases('a keyring', (database) => {
     expect((await keyring.read(project.id, record.prefix)).ceilings.calls.limit).toBe(2);
   });
 
-  test('changing a rotated key only changes the name of that key', async () => {
+  test("changing the name of a rotated key doesn't rename its successor", async () => {
     const old = await keyring.issue(project.id, { name: 'ci' });
     const fresh = await keyring.rotate(project.id, old.record.prefix, { grace_seconds: 60 });
     await keyring.change(project.id, fresh.record.prefix, { name: 'fresh' });

@@ -161,7 +161,7 @@ test('returns 413 for a body over 1 MB', async () => {
   expect((await send(token, { headers: { 'content-type': 'text/plain' } })).status).toBe(415);
 });
 
-test('returns 429 for more than 120 requests of a person in a minute', async () => {
+test('returns 429 if a person sends more than 120 requests in a minute', async () => {
   const gateway = shared();
   const [busy, other] = [await addPerson(gateway, []), await addPerson(gateway, [])];
   const [token, otherToken] = [await issueToken(gateway, busy), await issueToken(gateway, other)];
@@ -175,7 +175,7 @@ test('returns 429 for more than 120 requests of a person in a minute', async () 
   expect((await send(otherToken)).status).toBe(200);
 });
 
-test('lets pages of every origin read the OAuth metadata', async () => {
+test('lets pages from any origin read the OAuth metadata', async () => {
   const { url } = shared();
   const expected = {
     resource: `${url}/mcp`,

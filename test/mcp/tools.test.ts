@@ -107,7 +107,7 @@ test('explains a refused call to members of its project, but not to others', asy
   expect(hidden).toBe('call_id: the project has no such call');
 });
 
-test('names the first affected date if a deletion period is shortened', async () => {
+test('names the first date that is affected by a shorter deletion period', async () => {
   const gateway = await shared().withProject('deletion');
   const token = await issueToken(gateway, await addPerson(gateway, [gateway.project]));
   const project = await gateway.app.projects.findBySlug(gateway.project);
@@ -185,7 +185,7 @@ test('keeps all changes if different settings are changed at the same time', asy
 });
 
 describe('projects of a person', () => {
-  test("returns the same error for an unknown project as for one that the person can't see", async () => {
+  test("returns the same error for unknown projects and for projects that the person can't see", async () => {
     const gateway = shared();
     const mine = await gateway.withProject('mine');
     const theirs = await gateway.withProject('theirs');

@@ -60,7 +60,7 @@ describePostgres('requests that wait for each other', () => {
     ['replay all batches', (deps, projectId) => createBatches({ ...deps, uiUrl: async () => null }).replayAll(projectId, 'failed')],
   ];
 
-  test.each(requests)('leaves connections to other projects when many callers %s', async (_name, send) => {
+  test.each(requests)('keeps connections free for other projects when many callers %s', async (_name, send) => {
     const projectId = await createProject(observer);
     await observer.query(
       `insert into memory_batches (id, project_id, kind, state) values (gen_random_uuid(), $1::uuid, 'normal', 'failed')`,

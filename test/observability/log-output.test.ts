@@ -111,7 +111,7 @@ process.exit();
   expect(JSON.parse(report)).toEqual(['0\n1\n2\n']);
 });
 
-test("doesn't add a listener for the process's exit before the first log line", async () => {
+test("doesn't listen for the exit of the process before the first log line", async () => {
   const file = join(await mkdtemp(join(tmpdir(), 'gateway-log-')), 'log');
   const handle = await open(file, 'w');
   const before = process.listenerCount('exit');

@@ -112,7 +112,7 @@ test("doesn't redact key prefixes, ordinary numbers or text", () => {
   });
 });
 
-test("doesn't redact a value just because the previous one ends with `token:`", () => {
+test("doesn't redact a value just because the previous value ends with `token:`", () => {
   const { logger, lines } = recorded();
   const fields = { list: ['token:', 123456789, 'password=', [[[12345678]]]], 'secret:': 123456789 };
   logger.info(fields, 'token: ');
@@ -157,7 +157,7 @@ test('prints readable log lines with the stack of an error', () => {
   );
 });
 
-test('prints neither secrets nor terminal escape sequences', () => {
+test("doesn't print secrets or terminal escape sequences", () => {
   const lines: string[] = [];
   const logger: OpenLogger = createLogger({ level: 'info', format: 'text', destination: { write: (line) => lines.push(line) } });
   const hostile = '\u001b]0;owned\u0007\u009b31m\r\n';

@@ -32,7 +32,7 @@ test('tries the canary first for its share of conversations', () => {
   expect([planFor(0), planFor(0.24), planFor(0.25), planFor(0.99)]).toEqual([canaryPlan, canaryPlan, controlPlan, controlPlan]);
 });
 
-test('caches one plan with the canary and one without it for each key', () => {
+test('caches a plan with the canary and a plan without it for each key', () => {
   const planner = createPlanner({ catalog, breakers, catalogFill: false, loads });
   const planAt = (position: number) =>
     planner.plan({ caller, project, source: 'acme', route: 'chat', requestedModel: 'standard', conversation: () => position });
@@ -71,11 +71,11 @@ test("leaves calls out of the comparison if the canary isn't tried first", () =>
   ]);
 });
 
-test("doesn't try the canary if a call belongs to no conversation", () => {
+test("doesn't try the canary if a call doesn't belong to a conversation", () => {
   expect(planFor(null)).toEqual(chain);
 });
 
-test("doesn't affect calls that name a model instead of the tier", () => {
+test("doesn't use the canary for calls that name a model instead of the tier", () => {
   expect(planFor(0, { requestedModel: 'claude' })).toEqual([{ model: 'openai/gpt', skipped: null }]);
   expect(planFor(0, { requestedModel: 'openai/gpt' })).toEqual([{ model: 'openai/gpt', skipped: null }]);
 });

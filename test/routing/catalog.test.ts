@@ -25,7 +25,7 @@ describe('the price of a model', () => {
     expect(price && tokenCost({ ...noTokens, input: 1_000 }, price, { searches: 2 })).toBe(4_000_000);
   });
 
-  test('assumes that moderations are free, but leaves other models without a price unknown', () => {
+  test('assumes that moderations are free, but that the cost of other models without a price is unknown', () => {
     const free = toPrice(row({ kind: 'moderations' }));
     expect(free && tokenCost({ ...noTokens, input: 1_000 }, free)).toBe(0);
     expect(toPrice(row({ kind: 'moderations', price: tokens }))).toEqual(tokens);

@@ -51,7 +51,7 @@ describe('mistakes in the settings of a project', () => {
 });
 
 describe('warnings about the settings of a project', () => {
-  test("suggests a similar model if the provider doesn't have the given one", () => {
+  test("suggests a similar model if the provider doesn't have the requested model", () => {
     expect(warningsOf({}, { tiers: { fast: ['openai/gpt-5-mnii'] } })).toEqual([
       'the catalog has no model openai/gpt-5-mnii, so its price and its limits are unknown; did you mean openai/gpt-5-mini?',
     ]);
@@ -88,7 +88,7 @@ describe('warnings about the settings of a project', () => {
     expect(warningsOf(before, {})).toEqual(['the tier fast would no longer exist, so calls that name it would be refused']);
   });
 
-  test("checks an application's tiers together with those of its project", () => {
+  test("checks an application's tiers together with the project's tiers", () => {
     const project = settings({ tiers: { own: ['openai/gpt-5'] } });
     const application = { ...settings({}), tiers: { own: [], standard: ['opnai/gpt-5'] } };
     expect(checkApplicationChange({ catalog, catalogFill: false }, project, settings({}), application)).toMatchObject({

@@ -34,7 +34,7 @@ describe('the classifier rules', () => {
     expect(classify({ ...small, ...features }, all)).toBe(tier);
   });
 
-  test("picks the standard tier if the one for the call doesn't exist", () => {
+  test("falls back to the standard tier if the best tier for a call doesn't exist", () => {
     expect(classify(small, ['standard', 'strong'])).toBe('standard');
     expect(classify({ ...small, inputBytes: 60_000 }, ['trivial', 'standard'])).toBe('standard');
   });
@@ -61,7 +61,7 @@ describe('the classifier model', () => {
     expect(await choose(ask(answer))).toBe(tier);
   });
 
-  test("falls back to the standard tier if the classifier picks one that wasn't offered", async () => {
+  test("falls back to the standard tier if the classifier picks a tier that wasn't offered", async () => {
     expect(await choose(ask('strong'), { tiers: ['trivial', 'standard'] })).toBe('standard');
   });
 
@@ -83,7 +83,7 @@ describe('the classifier model', () => {
     expect(signal).toMatchObject({ aborted: true });
   });
 
-  test('classifies with one call to the trivial tier that contains at most 2,000 characters of text', async () => {
+  test('sends up to 2,000 characters of text to the trivial tier in a single call', async () => {
     const asked: CompletionRequest[] = [];
     const recording: Complete = async (request) => {
       asked.push(request);
@@ -163,12 +163,12 @@ describe('choosing the tier of a call', () => {
     expect(asks).toEqual([]);
   });
 
-  test('lets the classifier model pick the tier if one is configured', async () => {
+  test('lets the classifier model pick the tier if a classifier model is configured', async () => {
     expect(await choose({ classifier: 'model', text: 'Prove it.' })).toBe('strong');
     expect(asks.at(-1)?.text).toContain('<request>\nProve it.\n</request>');
   });
 
-  test('waits at most a quarter of the remaining time for the classifier model', async () => {
+  test("doesn't wait longer than a quarter of the remaining time for the classifier model", async () => {
     // Without this limit the wait would last until the test times out.
     expect(await choose({ classifier: 'model', remainingMs: 40, ask: () => new Promise(() => undefined) })).toBe('standard');
   });

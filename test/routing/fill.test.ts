@@ -83,7 +83,7 @@ describe("substitutes for a tier that none of the project's providers serves", (
     expect(idsOf(asked)).toEqual(ids);
   });
 
-  test('substitutes at most twenty models', () => {
+  test('never substitutes more than twenty models', () => {
     const many = Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`openai/m${n}`, row('chat', BigInt(n))]));
     const full = buildCatalog({ ...source, models: { ...source.models, ...many } });
     expect(idsOf({ model: 'standard', catalog: full })).toHaveLength(20);
@@ -109,7 +109,7 @@ describe('catalog fill', () => {
     },
   );
 
-  test('substitutes no models if a provider serves one of the chain', () => {
+  test("doesn't substitute models if a provider serves one of the chain's models", () => {
     expect(idsOf({ model: 'served' })).toEqual(['openai/gpt']);
     expect(plan({ model: 'served' }).entries).toEqual([
       { model: 'openai/gpt', skipped: null },

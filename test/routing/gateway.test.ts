@@ -59,7 +59,7 @@ describe('GET /v1/models', () => {
   });
 });
 
-test("prefers an application's own tiers to those of the project", async () => {
+test("prefers an application's own tiers to the project's tiers", async () => {
   const lent = await gateway().withProject('apps');
   await lent.admin('PUT', '/provision/teams/apps/applications/bot', { tiers: { standard: ['two/echo'] } });
   expect(await modelOf(lent.call(chatPath, ask('standard'), { 'x-gateway-source': 'bot' }))).toBe('two/echo');

@@ -29,7 +29,7 @@ test.each([
   expect(findUnknownNames(view, ['auto', name])).toEqual([{ path: 'models.1', message }]);
 });
 
-test('suggests similar names only for the first few unknown ones', () => {
+test('suggests similar names only for the first few unknown names', () => {
   const issues = findUnknownNames(
     view,
     Array.from({ length: 1_000 }, (_, index) => `standard-${index}`),
@@ -42,7 +42,7 @@ test("distinguishes models that aren't in the catalog from unknown names", () =>
   expect([...findModelStates(view, ['auto', 'openai/new', 'standrad']).values()]).toEqual(['known', 'uncatalogued', 'unknown']);
 });
 
-test('reports where an unknown name is in the list, and reports repeated names once', () => {
+test('reports the position of each unknown name in an allow-list, and repeated names only once', () => {
   const issues = findUnknownNames(view, ['old', 'auto', 'standrad', 'auto', 'standrad', 'strnog'], ['old']);
   expect(issues.map(({ path }) => path)).toEqual(['models.2', 'models.5']);
 });

@@ -31,7 +31,7 @@ const ask = (requestedModel: string, more: Partial<MediaPlanRequest> = {}): stri
     ...more,
   }).id;
 
-test('skips models of a tier that no provider serves', () => {
+test('skips models that no provider serves', () => {
   expect(ask('mixed')).toBe('first/a');
 });
 
@@ -45,12 +45,12 @@ test("substitutes models of the same kind only if none of the tier's models is s
   expect(() => ask('prose')).toThrow('no models available for route');
 });
 
-test('only calls models of a tier that the key permits', () => {
+test('calls only those models of a tier that the key permits', () => {
   expect(ask('one', { caller: callerWith(['second/b']) })).toBe('second/b');
   expect(() => ask('one', { caller: callerWith(['text/prose']) })).toThrow('model not permitted for this key: one');
 });
 
-test('returns no_route if the request names no model and there is no default model', () => {
+test("returns no_route if the request doesn't name a model and there is no default model", () => {
   expect(() => ask('', { requestedModel: null })).toThrow(expect.objectContaining({ code: 'no_route' }));
 });
 

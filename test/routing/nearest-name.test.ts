@@ -29,7 +29,7 @@ test.each([
   expect(findNearestName(asked, names, all)).toBe(nearest);
 });
 
-test('never suggests a name that may not be used', () => {
+test("never suggests a name that isn't allowed", () => {
   expect(findNearestName('gpt-4o-mini', names, (name) => name !== 'openai/gpt-4o-mini')).toBe('openai/gpt-4o');
   expect(findNearestName('gpt-4o', names, () => false)).toBeNull();
 });

@@ -13,7 +13,7 @@ test("a no_route error lists the tier's providers with their missing tags", () =
   expect(ask).toThrow(expect.objectContaining({ code: 'no_route', refusal: { reason: 'tags_missing', rule: 'zdr, eu' } }));
 });
 
-test('names at most ten providers in a no_route error', () => {
+test('lists no more than ten providers in a no_route error', () => {
   const providers = (count: number) => Array.from({ length: count }, (_, n) => ({ provider: `p${n}`, lacks: ['eu'] }));
   const listed = 'p0 (eu), p1 (eu), p2 (eu), p3 (eu), p4 (eu), p5 (eu), p6 (eu), p7 (eu), p8 (eu), p9 (eu)';
   expect(lacksTags('auto', providers(10)).message).toBe(`required tags are missing: ${listed}`);

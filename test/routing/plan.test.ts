@@ -33,7 +33,7 @@ describe('resolving a model name', () => {
     expect(plan({ model: 'both', route: 'messages' }).candidates.map(({ dialect }) => dialect)).toEqual(['chat', 'messages', 'chat']);
   });
 
-  test("prefers a project's tiers to those in the configuration", () => {
+  test("prefers a project's tiers to the tiers in the configuration", () => {
     const tiers = { standard: ['azure/mini'], own: ['mini'] };
     expect(idsOf({ model: 'auto', project: { tiers } })).toEqual(['azure/mini']);
     expect(idsOf({ model: 'own', project: { tiers } })).toEqual(['openai/mini', 'azure/mini']);
@@ -61,7 +61,7 @@ describe('tiers of an application', () => {
     expect(idsOf({ source: application, model, project: { tiers, applications } })).toEqual(ids);
   });
 
-  test("doesn't let an application use a tier of another one", () => {
+  test("doesn't let an application use another application's tier", () => {
     expect(() => plan({ source: 'odd', model: 'own', project: { applications } })).toThrow('no models available for route');
   });
 
@@ -97,7 +97,7 @@ describe('what each route can serve', () => {
     ]);
   });
 
-  test('sends calls of the Responses API to any vendor, and translates them if necessary', () => {
+  test('sends Responses API calls to any vendor and translates them if necessary', () => {
     const providers = {
       ...source.providers,
       azure: { dialect: 'chat', serves: ['chat', 'responses'] as const, responses: 'unknown' as const },
@@ -266,7 +266,7 @@ describe("a key's allow-list", () => {
     expect(() => plan({ model: 'repeated', keyModels: ['standard'] })).toThrow('model not permitted for this key: repeated');
   });
 
-  test("permits no models if a key's allow-list contains only the name of a provider", () => {
+  test("doesn't permit any models if a key's allow-list contains only the name of a provider", () => {
     expect(() => plan({ model: 'openai/gpt', keyModels: ['openai'] })).toThrow('model not permitted');
   });
 });
@@ -294,11 +294,11 @@ describe('the order of candidates', () => {
     expect(idsOf({ model: 'openai/gpt', project: { retired: ['openai/gpt'] } })).toEqual(['openai/gpt']);
   });
 
-  test("ignores a retired name if it's a bare name or a tier", () => {
+  test('ignores tiers and bare model names in the list of retired models', () => {
     expect(idsOf({ model: 'standard', project: { retired: ['gpt', 'standard'] } })).toEqual(['openai/gpt', 'azure/mini']);
   });
 
-  test('puts a provider with an open breaker after the healthy ones', () => {
+  test('puts a provider with an open breaker after the healthy providers', () => {
     const breakers = createBreakers({ now: () => 0 });
     for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', 'openai');
     expect(idsOf({ model: 'wide', breakers })).toEqual(['azure/mini', 'router/meta/llama', 'openai/mini', 'openai/gpt']);
@@ -332,7 +332,7 @@ describe('the order of candidates', () => {
     expect(idsOf({ model: 'wide', breakers })).toEqual(['azure/mini', 'router/meta/llama', 'openai/mini', 'openai/gpt']);
   });
 
-  test("doesn't use the probe slot of a model that comes after a healthy one", () => {
+  test("doesn't use the probe slot of a model that comes after a healthy model", () => {
     let now = 0;
     const breakers = createBreakers({ now: () => now });
     for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', 'azure');
@@ -343,7 +343,7 @@ describe('the order of candidates', () => {
     expect(idsOf({ model: 'turned', breakers, project: azureFirst })).toEqual(['openai/mini', 'azure/mini']);
   });
 
-  test("doesn't spend a probe slot on a retired model or if there is only one candidate", () => {
+  test("doesn't use a probe slot for a retired model or a single candidate", () => {
     let now = 0;
     const breakers = createBreakers({ now: () => now });
     for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', 'openai');
@@ -394,7 +394,7 @@ test('ignores circuit breakers until the plan is put in order', () => {
   expect(planner.order(planner.plan(mixed), mixed).candidates[0]?.id).toBe('openai/gpt');
 });
 
-test('builds the same plan whatever was planned for the key before', () => {
+test('builds the same plan regardless of earlier plans for the key', () => {
   const caller = callerWith(['standard', 'mini', 'openai/gpt']);
   const projects = [project, { ...project, tiers: { standard: ['mini'] } }, { ...project, retired: ['openai'] }];
   const catalog = buildCatalog(source);

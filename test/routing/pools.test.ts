@@ -76,7 +76,7 @@ describe('the turns of a conversation', () => {
       expect(new Set(Array.from({ length: 10 }, (_, turn) => choose(pool, conversation, turn + 1))).size).toBe(1);
   });
 
-  test("moves only one member's share of conversations when it is added or removed", () => {
+  test('moves only the conversations of a member that is added or removed', () => {
     const without = buildPool('vendor', [memberOf('east', 3), memberOf('west')]);
     const moved = conversations.filter((each) => choose(pool, each) !== choose(without, each));
     expect(moved.every((each) => choose(pool, each) === 'north')).toBe(true);
@@ -84,7 +84,7 @@ describe('the turns of a conversation', () => {
     expect(moved.length).toBeLessThan(250);
   });
 
-  test('spreads conversations the same way whatever the order of pool members', () => {
+  test('spreads conversations the same way regardless of the order of pool members', () => {
     const reversed = buildPool('vendor', [memberOf('north'), memberOf('west'), memberOf('east', 3)]);
     for (const each of conversations) expect(choose(reversed, each)).toBe(choose(pool, each));
   });
@@ -148,7 +148,7 @@ describe('the turns of a conversation', () => {
     expect(new Set(conversations.map((each) => hashOfTurn(each))).size).toBe(1_000);
   });
 
-  test.each([1, 2])('tells conversations apart that begin with the same long instructions, in %i parts', (parts) => {
+  test.each([1, 2])('distinguishes conversations that begin with the same long instructions, in %i parts', (parts) => {
     const instructions = 'Follow these rules of the repository. '.repeat(1_000);
     const contentOf = (text: string) =>
       parts === 1
@@ -161,7 +161,7 @@ describe('the turns of a conversation', () => {
     expect(new Set(hashes).size).toBe(1_000);
   });
 
-  test("tells conversations apart by images and other parts that aren't text", () => {
+  test("distinguishes conversations by images and other parts that aren't text", () => {
     const withImage = (url: string) => hashOf({ messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }] });
     expect(withImage('https://example.com/1')).not.toBe(withImage('https://example.com/2'));
     const result = (id: string) =>
@@ -175,7 +175,7 @@ describe('members with many requests in flight', () => {
   const pool = buildPool('vendor', [memberOf('east', 3), memberOf('west')]);
   const hash = conversations.map((each) => hashOfTurn(each)).find((each) => namesOf(pool, each)[0] === 'west') ?? 0;
 
-  test('spreads many parallel calls of a conversation once its member has 1.25 times its share', () => {
+  test("spreads a conversation's parallel calls once its member has 1.25 times its fair share", () => {
     const loads = createMemberLoads();
     for (let sent = 0; sent < 400; sent += 1) loads.begin(`vendor/${namesOf(pool, hash, loads)[0]}`);
     expect(loads.count('vendor/west')).toBe(125);
@@ -214,7 +214,7 @@ describe('a call that refers to a response', () => {
     expect(order('vendor/east')).toEqual(['east']);
   });
 
-  test('sends the call to any member if the one that stored the response no longer exists', () => {
+  test('sends the call to any member if the member that stored the response no longer exists', () => {
     expect(order('vendor/gone').toSorted()).toEqual(['north', 'south', 'up', 'west']);
   });
 });

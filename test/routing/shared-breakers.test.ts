@@ -70,7 +70,7 @@ describeDatabases('circuit breakers that two processes share', (database) => {
     await untilStored([{ provider: 'openai', state: 'open' }]);
   });
 
-  test('stores the state of a breaker again if the write failed', async () => {
+  test("retries storing a breaker's state after a failed write", async () => {
     const failures: unknown[] = [];
     const process = newId(noon);
     await database().query('insert into processes (id, started_at, heartbeat_at) values ($1::uuid, now(), now())', [process]);

@@ -58,7 +58,7 @@ it.each([
   [5, null],
   [9, [2, 8]],
   [27, [8, 20]],
-])('gives the interval of the median of %d values', (count, interval) => {
+])('computes the confidence interval of the median of %d values', (count, interval) => {
   const values = Array.from({ length: count }, (_, index) => count - index);
   expect(medianInterval(values)).toEqual(interval);
 });
@@ -91,7 +91,7 @@ it.each([
   expect(read).toEqual(['HTTP/1.1 200 OK | hello', 'HTTP/1.1 204 No Content | ', 'HTTP/1.1 200 OK | 3\r\nabc\r\n2\r\n0\n\r\n0\r\n\r\n']);
 });
 
-it('puts its number into every placeholder of a request', () => {
+it("fills every placeholder in a request with the request's number", () => {
   const message = createNumbered('ä ########## and ##########');
   message.setNumber(42);
   expect(message.bytes.toString()).toBe('ä 0000000042 and 0000000042');

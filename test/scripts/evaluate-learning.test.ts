@@ -35,7 +35,7 @@ afterAll(async () => {
 });
 
 describe('the set of cases for evaluating learning', () => {
-  test('has at least 60 cases of 15 kinds that say what to learn or what not to learn', () => {
+  test('contains at least 60 cases of 15 kinds that say what must or must not be learned', () => {
     expect(set.length).toBeGreaterThanOrEqual(60);
     expect(new Set(set.map(({ category }) => category)).size).toBeGreaterThanOrEqual(15);
     // Each of them says what must or must not be learned.

@@ -16,14 +16,14 @@ const read = (path: string): string => readFileSync(join(root, path), 'utf8');
 const rules: { alert: string }[] = parse(read('deploy/prometheus/alerts.yaml')).groups.flatMap(({ rules }: { rules: object[] }) => rules);
 
 describe.each(Object.entries(kinds))('%s', (_name, { title, expected }) => {
-  it('is listed in docs/faults.md without lost or duplicated calls', () => {
+  it('docs/faults.md lists the fault with no lost or duplicated calls', () => {
     const row = read('docs/faults.md')
       .split('\n')
       .find((line) => line.startsWith(`| ${title} |`));
     expect(row?.split('|').slice(4, 6)).toEqual([' 0 ', ' 0 ']);
   });
 
-  it('points to an existing metric', () => {
+  it('refers to existing metrics, alerts and log lines', () => {
     const names = Object.values(metrics).map(({ name }) => name);
     const [used = ''] = /\b(?:gateway_\w+|up\b)/.exec(expected.metric) ?? [];
     expect([...names, 'up']).toContain(used);

@@ -63,7 +63,7 @@ describe('LoCoMo', () => {
     ]);
   });
 
-  test('assigns conversations alternately to the two halves of the data set', () => {
+  test('alternates conversations between the two halves of the data set', () => {
     expect(parseLocomo(JSON.stringify([sample, sample, sample])).map(({ half }) => half)).toEqual(['tuned', 'held-out', 'tuned']);
   });
 });
@@ -80,7 +80,7 @@ describe('XQuAD', () => {
     expect(conversation.questions).toEqual([{ text: 'Wer trinkt Tee?', answer: 'Ada', kind: 'question', sources: ['1/2'] }]);
   });
 
-  test('splits long sentences at their spaces', () => {
+  test('splits long sentences at spaces', () => {
     const text = 'ภาษาไทยไม่มีจุด '.repeat(40).trim();
     const sentences = splitSentences(text, 'th');
     for (const { from, text: sentence } of sentences) expect(text.slice(from, from + sentence.length)).toBe(sentence);
@@ -137,7 +137,7 @@ test('names the missing file in the error', async () => {
 });
 
 describe('scores of a benchmark', () => {
-  test('uses the rank of the first search result from a source of the answer', () => {
+  test('uses the rank of the first search result that contains a source of the answer', () => {
     const results = [['a'], ['b', 'c'], ['c'], ['d']];
     expect(rankOf(results, ['c', 'd'])).toBe(2);
     expect(rankOf(results, ['a'])).toBe(1);
@@ -163,13 +163,13 @@ describe('scores of a benchmark', () => {
 describe('evidence in the inserted memories', () => {
   const question = { text: 'When did Ada visit Oslo?', kind: 'temporal', sources: ['1', '2'], answer: 'Ada went in May 2023 with Grace' };
 
-  test('measures how many sources and words of the answer the inserted memories contain', () => {
+  test("measures how many of the answer's sources and words are in the inserted memories", () => {
     const block = { text: 'Ada and Grace were in Oslo in 2023', sources: [['1'], ['3', '1']] };
     expect(measureEvidence(block, question)).toEqual({ sources: 1 / 2, answer: 2 / 4, tokens: 34 / 4 });
     expect(measureEvidence({ text: '', sources: [] }, { ...question, answer: 'Oslo' })).toEqual({ sources: 0, answer: null, tokens: 0 });
   });
 
-  test('fills the block for comparison with dated memories as long as they fit', () => {
+  test('fills the comparison block with all dated memories that still fit', () => {
     const memory = (text: string, source: string) => ({
       ...{ id: text, text, conversation: 'c', session: 1, date: '2023-05-08T00:05:00.000Z', speaker: 'Ada', sources: [source] },
     });
@@ -208,7 +208,7 @@ describe('ratings of memories in the benchmark', () => {
     };
   }
 
-  test('honest ratings improve recall, and dishonest ratings by other keys of the same end user make it worse', async () => {
+  test('honest ratings improve recall, and dishonest ratings make it worse', async () => {
     const question = (source: string) => ({ text: source, kind: 'temporal', sources: [source], answer: '' });
     const stored = { project: 'p', key: 'k', subject: null, sources: new Map<string, string[]>() };
     const of = (half: 'tuned' | 'held-out') => ({ id: half, half, memories: [], questions: [question('b'), question('a')] });

@@ -22,7 +22,7 @@ const scripts = Object.entries(manifest.scripts).flatMap(([name, command]) => {
   return file === undefined ? [] : [{ name, file, script: /^node scripts\/run\.js (\S+)/.exec(command)?.[1] }];
 });
 
-test('finds the file of every script', () => {
+test('finds the source file of every npm script', () => {
   expect(Object.keys(manifest.scripts).filter((name) => !scripts.some((script) => script.name === name))).toEqual(programs);
 });
 

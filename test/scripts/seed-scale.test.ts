@@ -9,7 +9,7 @@ import { root } from '../../scripts/launch.js';
 import { describePostgres, withPostgres } from '../support/postgres.ts';
 
 describePostgres('seed-scale', () => {
-  test('fills an empty database so that the scale benchmark runs to its end', () =>
+  test('fills an empty database with enough data to run the scale benchmark', () =>
     withPostgres(async (url) => {
       const seed = () =>
         spawnSync(process.execPath, ['scripts/seed-scale.js', '--calls', '2000', '--memories', '1000'], {

@@ -35,7 +35,7 @@ describe('leak detection', () => {
       return { calls, heapBytes: 45_000_000 + warmUp + kept * calls + (round % 2) * noise, bufferBytes: 9_000_000 };
     });
 
-  it.each([0, 20_000, 100_000])('detects a leak despite a noise of %i bytes', (noise) => {
+  it.each([0, 20_000, 100_000])('detects a leak despite %i bytes of noise', (noise) => {
     expect(isLeak(growthOf(measuresOf(0, noise), 'heapBytes'))).toBe(false);
     expect(isLeak(growthOf(measuresOf(1_500, noise), 'heapBytes'))).toBe(true);
     expect(isLeak(growthOf(measuresOf(1_500, noise), 'bufferBytes'))).toBe(false);

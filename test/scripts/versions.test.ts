@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { compareVersions, satisfies } from '../../scripts/versions.js';
 
-test('compares the parts of versions as numbers', () => {
+test('compares the parts of a version numerically', () => {
   expect(compareVersions('22.9.0', '22.18.0')).toBeLessThan(0);
   expect(compareVersions('v24.0.1', '24')).toBeGreaterThan(0);
   expect(compareVersions('22.18', '22.18.0')).toBe(0);

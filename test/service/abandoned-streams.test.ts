@@ -192,7 +192,7 @@ describe.each(Object.keys(streams))('a %s stream that the caller abandons', (nam
     ),
   );
 
-  it('charges a stream that the caller abandons for what was delivered, wherever it stops', async () => {
+  it('charges for the delivered part of an abandoned stream, wherever it stops', async () => {
     const all = Array.from({ length: bytes.length }, (_, cut) => cut);
     const cuts = all.filter((cut) => isExhaustive || cut % 4 === 0 || ends.includes(cut) || ends.includes(cut + 1));
     const models = cuts.map((cut) => `${provider}/${name}-${cut}`);
@@ -318,7 +318,7 @@ describe('a caller that disconnects after the last choice has finished', () => {
   it.each([
     ['one choice has not finished', [...spoken, ...finished.slice(0, 7)], 8 * 205],
     ['one choice has not begun', [...spoken.slice(0, 14), ...finished.slice(0, 7)], 7 * 205],
-  ])('charges an abandoned stream by an estimate and cancels the vendor request if %s', async (what, events, characters) => {
+  ])('estimates the usage of an abandoned stream and cancels the vendor request if %s', async (what, events, characters) => {
     const { call, isConnected } = await leaveAfter(what.replaceAll(' ', '-'), events, usage, { n: 8 }, true);
     expect(isConnected).toBe(false);
     expect(call).toMatchObject({ outcome: 'client_left', estimated: true, output: between(estimateTokens(characters)) });

@@ -199,14 +199,14 @@ describePostgres('kill -9 of the worker', () => {
   });
   afterAll(() => service?.stopAll());
 
-  it('crashes before each database write of every activity', () => {
+  it('has a crash point before each database write of every activity', () => {
     expect(new Set(activities)).toEqual(new Set([...crashes.map(({ activity }) => activity), 'readConversation']));
     for (const { activity, point } of crashes) expect(passed).toContain(`${activity} ${point}`);
     const writing = new Set([...passed].filter((point) => point.includes(' before ')).map((point) => point.split(' ')[0]));
     expect(new Set(crashes.filter(({ point }) => point !== 'after').map(({ activity }) => activity))).toEqual(writing);
   });
 
-  it('reaches every point at which the worker is killed', async () => {
+  it('kills the worker at every crash point', async () => {
     for (const kill of [0, 1, 2]) {
       const points = await Promise.all(
         crashes
@@ -243,7 +243,7 @@ describePostgres('kill -9 of the worker', () => {
     await untilState('done');
   });
 
-  it('stores the same rows after every crash as without one', async () => {
+  it('stores the same rows after a crash as without one', async () => {
     const { database } = service;
     await endRetryDelays();
     await untilDone([...crashed.values()], 600_000);

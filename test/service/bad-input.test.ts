@@ -26,8 +26,8 @@ function post(path: string, body: string | Uint8Array<ArrayBuffer>, headers: Rec
 
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
 
-describe('keys of requests', () => {
-  it('accepts the authorization scheme in any case', async () => {
+describe('the key of a request', () => {
+  it('accepts the authorization scheme in upper or lower case', async () => {
     expect((await post(chatPath, JSON.stringify(chatBody), { authorization: `bEARER ${gateway.key}` })).status).toBe(200);
   });
 
@@ -49,7 +49,7 @@ async function sendThenRead({ key, type, length }: { key: string; type: string; 
   return (await buffer(socket)).toString();
 }
 
-describe('request bodies that are invalid', () => {
+describe('invalid request bodies', () => {
   it.each([
     ['not JSON', 'hello'],
     ['cut off', '{"model":"one/echo","messages":['],
@@ -82,7 +82,7 @@ describe('request bodies that are invalid', () => {
     [{ model: 'three/echo', max_tokens: 5 }, 'messages: Field required'],
     [{ model: 'three/echo', max_tokens: 5, messages: {} }, 'messages: Input should be a valid list'],
     [{ model: 'three/echo', max_tokens: 'x', messages: [] }, 'max_tokens: Input should be a valid integer'],
-  ])("returns Anthropic's error message with a 400 on messages for %j", async (body, message) => {
+  ])("returns 400 with Anthropic's error message on messages for %j", async (body, message) => {
     await expectRouteError(await gateway.call(messagesPath, body), { name: 'messages' }, { status: 400, code: 'bad_json', message });
   });
 
@@ -101,7 +101,7 @@ describe('request bodies that are invalid', () => {
     ['413 for more than 32 MiB', { length: 33 * 1024 * 1024 }, 413, 'application/json'],
     ['401 for a missing key', { length: 33 * 1024 * 1024, key: '' }, 401, 'application/json'],
     ['415 for a wrong content type', { length: 33 * 1024 * 1024 }, 415, 'text/plain'],
-  ])('delivers the error even to callers who read only after sending the whole body: %s', async (_title, sent, status, type) => {
+  ])('delivers an error even if the caller sends the whole body before it reads: %s', async (_title, sent, status, type) => {
     const answer = await sendThenRead({ key: gateway.key, type, ...sent });
     expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [^]*\r\nConnection: close\r\n\r\n.+`));
   });
@@ -149,7 +149,7 @@ describe('URLs', () => {
     await expectChatError(answer, 404, 'not_found', `${method} ${path.split('?', 1)[0]}: did you mean ${meant}?`);
   });
 
-  it("doesn't reveal paths for operators in the suggestion of a 404", async () => {
+  it("doesn't suggest operator paths in a 404", async () => {
     await expectChatError(await gateway.call('/rovision/teams'), 404, 'not_found', 'GET /rovision/teams: there is no such path');
     await expectChatError(await gateway.call(`/${'x'.repeat(5_000)}`), 404, 'not_found', `GET /${'x'.repeat(199)}: there is no such path`);
   });

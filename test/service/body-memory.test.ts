@@ -10,7 +10,7 @@ async function expectServed(response: Response): Promise<void> {
   expect([response.status, await response.text()]).toEqual([200, expect.any(String)]);
 }
 
-test('returns 503 for a large body while the memory for request bodies is used up', async () => {
+test('returns 503 for large bodies while the memory for request bodies is used up', async () => {
   const { call, vendor, url, key } = shared();
   const large = 'x'.repeat(17 * mebibyte);
   const embed = (model: string, input = large) => call('/v1/embeddings', { model, input });
@@ -47,7 +47,7 @@ test('returns 503 for a large body while the memory for request bodies is used u
   await expectServed(await embed('one/echo'));
 });
 
-test('counts the large bodies of all keys of a project together', () =>
+test('counts large bodies per project, even if they come from different keys', () =>
   withGateway({ database: 'any', env: { GATEWAY_BODY_MEMORY_MIB: '40' } }, async ({ admin, key, project, url, vendor, withProject }) => {
     const { key: otherKey } = await withProject('other');
     const { key: secondKey } = await jsonOf<{ key: string }>(admin('POST', `/provision/teams/${project}/keys`, { name: 'second' }));

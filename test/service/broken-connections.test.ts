@@ -55,7 +55,7 @@ function expectCut(text: string): void {
   expect(text).not.toMatch(/\r\n0\r\n\r\n|\[DONE\]/);
 }
 
-describe('a chat stream that the vendor breaks off', () => {
+describe('a chat stream that the vendor interrupts', () => {
   it.each([
     ['on a keep-alive connection', false],
     ['on a half-closed connection', true],
@@ -73,7 +73,7 @@ describe('a chat stream that the vendor breaks off', () => {
     expect(await callsOf(gateway)).toMatchObject([{ outcome: 'interrupted', code: 'upstream_failed' }]);
   });
 
-  it('answers earlier pipelined requests completely before it closes the connection of a broken stream', async () => {
+  it('completes earlier pipelined responses before a broken stream closes the connection', async () => {
     const gateway = await lend();
     const { socket, received } = open(gateway);
     socket.write(toBytes(gateway, 'one/slow-300+echo', '1.1', false) + toBytes(gateway, broken));
@@ -85,7 +85,7 @@ describe('a chat stream that the vendor breaks off', () => {
     expectCut(text.slice(second));
   });
 
-  it("doesn't execute requests that are pipelined after a broken stream", async () => {
+  it("doesn't execute requests pipelined after a broken stream", async () => {
     const gateway = await lend();
     const { socket, received } = open(gateway);
     socket.write(`${toBytes(gateway, broken)}GET /healthz HTTP/1.1\r\nhost: gateway.test\r\n\r\n`);
@@ -107,7 +107,7 @@ describe('a chat stream that the vendor breaks off', () => {
   });
 });
 
-describe('a responses stream that the vendor breaks off', () => {
+describe('a responses stream that the vendor interrupts', () => {
   const model = 'native/long-20+break-after-3';
 
   it('ends a broken responses stream with an error event', async () => {
@@ -123,7 +123,7 @@ describe('a responses stream that the vendor breaks off', () => {
     ]);
   });
 
-  it('makes the openai SDK throw after it yields the delivered text', async () => {
+  it('makes the openai SDK throw after yielding the delivered text', async () => {
     const stream = await openaiOf(await lend()).responses.create({ model, input: 'hi', stream: true });
     let text = '';
     const readAll = async (): Promise<void> => {

@@ -92,7 +92,7 @@ it("falls back to the tier's models when the canary fails", async () => {
   });
 });
 
-test("doesn't try the canary if the vendor is to store the response", async () => {
+test("doesn't try the canary for a response that the vendor stores", async () => {
   const gateway = await lend();
   const modelOf = async (members: object) =>
     (await gateway.call('/v1/responses', { model: 'standard', input: 'Hello', ...members })).headers.get('x-gateway-model');
@@ -131,7 +131,7 @@ test('compares the canary with the rest of the tier in the console', async () =>
   );
 });
 
-test("counts the ratings of memories that were recalled in the canary's calls", async () => {
+test("counts the ratings of memories recalled in the canary's calls", async () => {
   const gateway = await lend();
   await gateway.admin('PUT', `/provision/teams/${gateway.project}/memory`, { enabled: true });
   const item = await saveItem(gateway, { text: 'Oolong tea is served in the morning' });

@@ -39,7 +39,7 @@ describePostgres('three processes on one database', () => {
     for (const giveBack of returns) await giveBack();
   });
 
-  test('never exceeds a ceiling that several processes use up together', async () => {
+  test('never exceeds a ceiling that several processes share', async () => {
     const lent = await createTestDatabase();
     const vendor = await createScriptedVendor();
     returns.push(

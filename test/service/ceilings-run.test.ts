@@ -114,7 +114,7 @@ onBothDatabases('ceilings through the service', (database, testOnAny) => {
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '3600']);
   });
 
-  testOnAny(`overshoots cost and tpm ceilings by at most one call in ${randomCalls} random calls`, async () => {
+  testOnAny(`never exceeds a cost or tpm ceiling by more than one call in ${randomCalls} random calls`, async () => {
     const lent = await gateway().withProject('random-run');
     const limits = { cost: 0.04, tpm: 9_000 };
     const key = await issue(lent, limits, { cost: 'total' });

@@ -87,7 +87,7 @@ interface Spending {
   readonly members?: object;
 }
 
-test('runs calls without max_tokens one after the other under a small cost ceiling', async () => {
+test('admits only one call without max_tokens at a time under a small cost ceiling', async () => {
   const { billed, recorded, passed } = await spend('one-at-a-time', { ceilings: { cost: 1 }, calls: 100 });
   expect([billed, recorded, passed]).toEqual([1.28, 1.28, 1]);
 });
@@ -121,7 +121,7 @@ test('reserves the higher price of fast mode', async () => {
   expect(recorded).toBeCloseTo(billed, 9);
 });
 
-test('exceeds a tpm ceiling only by as much as calls exceed their estimates', async () => {
+test('exceeds a tpm ceiling only if calls use more tokens than estimated', async () => {
   const slug = 'tokens-per-minute';
   const { call, admin } = await gateway().withProject(slug);
   const { key } = await jsonOf<{ key: string }>(

@@ -50,7 +50,7 @@ onAnyDatabase('ceilings', (database) => {
     expect(status.key.ceilings.calls).toMatchObject({ used: 100, reserved: 0, remaining: 0 });
   });
 
-  test('admits exactly 50 of 200 concurrent calls under rpm 50', async () => {
+  test('admits exactly 50 of 200 concurrent calls under an rpm ceiling of 50', async () => {
     const { call } = await limited(gateway(), 'many-rpm', { rpm: 50 });
     expect(await statusesOf(Array.from({ length: 200 }, () => call('/v1/chat/completions', chat())))).toEqual({ 200: 50, 429: 150 });
   });
@@ -68,7 +68,7 @@ onAnyDatabase('ceilings', (database) => {
     }
   });
 
-  test("reports the key's ceiling before the application's", async () => {
+  test('tells exhausted project, application and key ceilings apart in a 429', async () => {
     const { call, admin, project } = await limited(gateway(), 'order', { calls: 1 });
     await admin('PUT', `/provision/teams/${project}/applications/app`, { ceilings: { calls: 2 } });
     await admin('PUT', `/provision/teams/${project}`, { monthly_cap: 0 });
@@ -124,7 +124,7 @@ onAnyDatabase('ceilings', (database) => {
     expect(ceilings.calls).toMatchObject({ used: 1, remaining: 0 });
   });
 
-  test('holds the reservation of a streamed call until the stream ends', async () => {
+  test('counts what plain and streamed calls cost and releases the rest of their reservations', async () => {
     const { call, project, admin } = await limited(gateway(), 'streams', { calls: 4, cost: 1, tpm: 1_000_000 });
     for (const stream of [true, false]) await (await call('/v1/chat/completions', chat({ stream }))).text();
     const rows = await callsOf({ admin, project });
@@ -187,7 +187,7 @@ onAnyDatabase('ceilings', (database) => {
     expect((await used(third)).cost?.used).toBeGreaterThan(0);
   });
 
-  test('admits a call that exceeds the rest of a tpm ceiling if no other call is running', async () => {
+  test('admits a call larger than the rest of a tpm ceiling if no other call is running', async () => {
     const { call } = await limited(gateway(), 'alone', { tpm: 1_000 });
     const large = chat({ max_tokens: 100_000 });
     const first = call('/v1/chat/completions', { ...large, model: 'two/echo+held' });
@@ -217,7 +217,7 @@ onAnyDatabase('ceilings', (database) => {
     expect(ceilings.calls).toMatchObject({ used: 1, reserved: 0, remaining: 0 });
   });
 
-  test("revokes a process's share of a ceiling only if it has stopped sending heartbeats", async () => {
+  test("revokes a process's share of a ceiling only after its heartbeats have stopped", async () => {
     const { call, admin, project } = await limited(gateway(), 'leases', { calls: 1 });
     const list = async () => (await jsonOf<{ data: { process: string; alive: boolean }[] }>(admin('GET', '/provision/leases'))).data;
     const lost = '01936b1e-0000-7000-8000-00000000dead';

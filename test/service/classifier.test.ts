@@ -54,7 +54,7 @@ const modelsAsked = (): string[] =>
 describe.each(dialects)('auto on %s', (dialect) => {
   const route = routeOf(dialect);
 
-  it.each(dialects)('sends a call with model auto to the tier that the classifier picks on %s', async (asked) => {
+  it.each(dialects)('sends a call with model auto to the tier picked by a classifier on %s', async (asked) => {
     waitLong();
     await askOf(`${vendors[asked]}/${say(' Strong.')}`);
     const answer = await ask(project, route, 'auto', { headers: { 'x-gateway-task-id': 't-1' } });
@@ -111,7 +111,7 @@ describe.each(dialects)('auto on %s', (dialect) => {
     expect(answer.headers.get('x-gateway-model')).toBe('one/echo+standard');
   });
 
-  it('uses the tier from the classifier even if the key may not use the default tier', async () => {
+  it("uses the classifier's tier even if the key may not use the default tier", async () => {
     waitLong();
     await askOf(`one/${say('strong')}`);
     const issued = await project.admin('POST', `/provision/teams/${project.project}/keys`, { name: 'odd', models: ['trivial', 'strong'] });
@@ -165,7 +165,7 @@ describe('auto on routes without a classifier', () => {
     ['moderations', 'one/echo+standard'],
     ['rerank', 'one/echo+standard'],
     ['embeddings', 'one/echo+embed'],
-  ] as const)('serves auto on %s with %s', async (name, model) => {
+  ] as const)('serves model auto on %s with %s', async (name, model) => {
     await askOf(`one/${say('strong')}`);
     const answer = await ask(project, routeOf(name), 'auto');
     expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, model]);

@@ -147,7 +147,7 @@ describe('signed requests', () => {
   };
 
   test.each(Object.keys(sdks).flatMap((name) => [false, true].map((stream) => [name, stream] as const)))(
-    'signs requests like the SDK of %s (stream: %s)',
+    'signs requests in the same way as the SDK of %s (stream: %s)',
     async (name, stream) => {
       const request = { ...chat, model, stream };
       await drain(await sdks[name]?.().messages.create(request));
@@ -182,7 +182,7 @@ test('checks cloud identities with check-config --online', async () => {
   vendor.check = (request) => (accepts(request) ? 200 : 401);
 });
 
-test('refreshes cloud credentials before they expire, under load and without failing a call', async () => {
+test('refreshes cloud credentials under load before they expire, without failing a call', async () => {
   vendor.requests.splice(0);
   const failed: unknown[] = [];
   let isEnough = false;

@@ -51,7 +51,7 @@ test('adds up the counters of all processes, including dead ones', async () => {
   expect(await read(cluster)).toEqual([14, 0, 0, 0, 0]);
 });
 
-test('collects the metrics only once for requests that arrive at the same time', async () => {
+test('collects the metrics only once for concurrent requests', async () => {
   let reads = 0;
   const readMetrics = async (): Promise<string> => {
     reads += 1;

@@ -141,7 +141,7 @@ tiers:
     expect(await listed()).toHaveLength(size);
   });
 
-  it('returns the metrics of all processes, whichever of them receives the request', async () => {
+  it('returns the metrics of all processes, no matter which one receives the request', async () => {
     const [row] = await eventually(async () => {
       const rows = await database.query<{ calls: number }>('select count(*)::integer as calls from calls');
       expect(rows[0]?.calls).toBe(gateway.logs().filter(({ msg }) => msg === 'call').length);

@@ -26,7 +26,7 @@ const anthropicOf = ({ url, key }: TestGateway) => new Anthropic({ baseURL: url,
 const listed = [...['one/echo', 'two/echo', 'three/echo', 'four/echo'], ...['counted', 'dead', 'refusing', 'mixed', 'standard', 'auto']];
 
 describe('/', () => {
-  it('shows the name of the service without a key', async () => {
+  it('returns the service name without a key', async () => {
     const { url } = lent();
     const answer = await fetch(url);
     expect([answer.status, await answer.json()]).toEqual([
@@ -152,7 +152,7 @@ describe('/v1/messages/count_tokens', () => {
     expect(await count([{ type: 'tool_result', tool_use_id: 't', content: [image] }])).toBeLessThan(3_000);
   });
 
-  it('counts tokens without counting towards the calls ceiling, but not after it has been reached', async () => {
+  it('counts tokens without using up the calls ceiling, but only until the ceiling is reached', async () => {
     const gateway = await lent().withProject('free');
     const issued = await gateway.admin('POST', '/provision/teams/free/keys', { name: 'k', models: ['three/echo'], ceilings: { calls: 1 } });
     const { key } = await jsonOf<{ key: string }>(issued);

@@ -82,7 +82,7 @@ describeOwnPostgres('docker-compose.yml', () => {
     expect(await refusalOf('gateway', 'wrong', 'gateway')).toBe('28P01');
   });
 
-  it('lets the Grafana role read project costs, but no calls', async () => {
+  it('lets the Grafana role read project costs but not calls', async () => {
     // Runs twice, like at two starts.
     for (const _start of [1, 2]) await composed.runJob('grafana-role');
     const ask = (statement: string): Promise<string | null> =>
@@ -141,7 +141,7 @@ describeOwnPostgres('docker-compose.yml', () => {
       expect([response.status, (await response.text()).length]).toEqual([200, expect.any(Number)]);
     });
 
-    it("cancels the vendor's stream when a client behind the proxy leaves", async () => {
+    it('notices when a client behind the proxy disconnects', async () => {
       const leaving = new AbortController();
       const body = { model: 'one/echo+pace-30+long-1000', stream: true, messages: [{ role: 'user', content: 'hi' }] };
       const response = await send(body, { 'x-gateway-task-id': 'left' }, leaving.signal);

@@ -48,7 +48,7 @@ describe('content rules for requests', () => {
     },
   );
 
-  test("doesn't count a call towards ceilings or record it if a content rule blocks it", async () => {
+  test("doesn't record a call or count it towards ceilings if a content rule blocks it", async () => {
     const gateway = await lend();
     await setRules(gateway, emailRule);
     const key = await keyWith(gateway, 1);
@@ -71,7 +71,7 @@ describe('content rules for requests', () => {
     expect(gateway.vendor.requests().length).toBe(before);
   });
 
-  test('returns 502 if the deadline passes before content rules are evaluated', async () => {
+  test('returns upstream_failed if the deadline passes before content rules are evaluated', async () => {
     const gateway = await lend();
     await setRules(gateway, slowRule);
     const before = gateway.vendor.requests().length;
@@ -131,7 +131,7 @@ const ambiguous = [
 ] as const;
 
 test.each(routes.flatMap((route) => ambiguous.map(([what, change]) => [route.name, what, change] as const)))(
-  'returns 400 on %s for a body that repeats %s',
+  'returns 400 on %s for a body that contains %s twice',
   async (name, _what, change) => {
     const route = routeOf(name);
     const gateway = await lend();

@@ -247,7 +247,7 @@ describe('output', () => {
   });
 
   test.each(ways.flatMap(({ caller, vendor }) => [false, true].map((stream) => [caller, vendor, stream] as const)))(
-    'blocks a response that a content rule matches, from a %s caller to a %s vendor (streamed: %s)',
+    'blocks a response to a %s caller from a %s vendor if a content rule matches (streamed: %s)',
     async (caller, vendor, stream) => {
       const route = routeOf(caller);
       const gateway = await withRules(ruleOf('email', 'output', 'block'), ruleOf('phone', 'output', 'observe'));
@@ -265,7 +265,7 @@ describe('output', () => {
     },
   );
 
-  test.each(['chat', 'messages'] as const)('checks the tool calls of a response on %s, even across chunks', async (name) => {
+  test.each(['chat', 'messages'] as const)('applies content rules to tool calls in a %s response, even across chunks', async (name) => {
     const route = routeOf(name);
     const gateway = await withRules(ruleOf('email', 'output', 'block'));
     const schema = { type: 'object', properties: { to: { type: 'string' } } };

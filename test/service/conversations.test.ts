@@ -150,7 +150,7 @@ describe('conversations with Temporal', () => {
     await Promise.all(ways.map((way, index) => talk(way, `talk-${index}`)));
   });
 
-  it('closes a conversation a second time after it was continued', async () => {
+  it('closes a conversation again after it was continued', async () => {
     const gateway = await shared().withProject('goes-on');
     const first = await say(gateway, chat, 'Good morning.');
     const id = await conversationOf(gateway, first);
@@ -308,7 +308,7 @@ onAnyDatabase('a conversation', (database) => {
     }
   });
 
-  it("doesn't mix up identical conversations of different projects", async () => {
+  it("doesn't mix up identical conversations in different projects", async () => {
     const [ours, theirs] = [await shared().withProject('ours'), await shared().withProject('theirs')];
     const first = await say(ours, chat, 'Whose is this?');
     const id = await conversationOf(ours, first);

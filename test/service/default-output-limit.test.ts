@@ -45,7 +45,7 @@ it.each([
   ['responses on a chat vendor', '/v1/responses', '{"model":"plain/echo","input":"hi"}', { max_tokens: 500 }],
   ['responses on a messages vendor', '/v1/responses', '{"model":"three/echo","input":"hi"}', { max_tokens: 500 }],
   ['legacy completions', '/v1/completions', '{"model":"one/echo","prompt":"hi"}', { max_tokens: 500 }],
-])('sends the default output limit with %s', async (_name, path, body, expected) => {
+])('applies the default output limit to %s', async (_name, path, body, expected) => {
   const key = await issue({ default_max_output_tokens: 500 });
   const answer = await post(key, path, body);
   await answer.text();
@@ -95,7 +95,7 @@ it("reserves the default output limit instead of the model's limit", async () =>
   expect(await reservedFor({})).toBeGreaterThan(0.005);
 });
 
-it('caches responses with the default output limit separately', async () => {
+it('caches responses separately for each default output limit', async () => {
   const keys = [await issue({}), await issue({ default_max_output_tokens: 500 }), await issue({ default_max_output_tokens: 600 })];
   const cached = { 'cache-control': 'max-age=600' };
   const body = `{"model":"one/echo","messages":[{"role":"user","content":"cached"}]}`;

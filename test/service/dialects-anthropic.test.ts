@@ -114,7 +114,7 @@ describe.each(dialects)('messages on a %s vendor', (vendor) => {
     }
   });
 
-  it('calls the tool that the caller names, and no tool if tools are forbidden', async () => {
+  it('calls the tool that the caller names, or none if tools are forbidden', async () => {
     const body = { model: modelOf('echo'), max_tokens: 100, messages: question, tools: messagesTools };
     const named = await messages().create({ ...body, tool_choice: { type: 'tool', name: 'get_time' } });
     expect(named.content).toMatchObject([{ type: 'tool_use', name: 'get_time' }]);
@@ -154,7 +154,7 @@ describe.each(dialects)('messages on a %s vendor', (vendor) => {
 describe.each([false, true])('a tool loop with thinking (stream: %s)', (stream) => {
   const result = '12 degrees, rain';
 
-  it("returns Claude's thinking signature if a chat caller sends it back", async () => {
+  it("passes Claude's signed thinking back to Claude if a chat caller returns it", async () => {
     const { completions } = openaiOf(lent()).chat;
     const ask = async (messages: OpenAI.ChatCompletionMessageParam[]) => {
       const body = { model: 'signing/claude', messages, tools: chatTools, reasoning_effort: 'low', max_completion_tokens: 4_000 } as const;

@@ -126,7 +126,7 @@ function expectTold(text: string, caller: Dialect, isTheVendorsOwn: boolean): vo
   expect(data).toMatchObject({ type: 'error', error: { type, message: expect.stringMatching(/./) } });
 }
 
-it.each(ways)("charges a $caller caller who leaves a $vendor vendor's stream for what was delivered", async ({ caller, vendor }) => {
+it.each(ways)('charges a $caller caller only for what a $vendor vendor delivered before the caller left', async ({ caller, vendor }) => {
   const gateway = await lend();
   const answer = await gateway.call(paths[caller], bodyOf(`${vendors[vendor]}/pace-20+long-5000`));
   const reader = answer.body?.getReader();
@@ -142,7 +142,7 @@ it.each(ways)("charges a $caller caller who leaves a $vendor vendor's stream for
 });
 
 describe('SDKs that read an interrupted stream of the other dialect', () => {
-  it('makes the openai SDK throw after it yields the delivered text', async () => {
+  it('makes the openai SDK throw after yielding the delivered text', async () => {
     const gateway = await lend();
     const stream = await openaiOf(gateway).chat.completions.create({ model: 'three/error-after-3+long-20', messages: asked, stream: true });
     let text = '';

@@ -46,7 +46,7 @@ async function latestTurn({ database, project }: TestGateway, but: readonly Turn
 const lent = shareGateway({ database: 'any', yaml: providersYaml });
 
 describe('a conversation', () => {
-  it.each(dialects)('records turns with vendors of both dialects as one conversation of a %s caller', async (caller) => {
+  it.each(dialects)("records a %s caller's turns with vendors of both dialects as one conversation", async (caller) => {
     const gateway = await lent().withProject(`in-turn-${caller}`);
     const turns: Turn[] = [];
     const history: { role: 'user' | 'assistant'; content: string }[] = [];

@@ -97,7 +97,7 @@ describe("message threads of Anthropic's tool runner", () => {
     ]);
   });
 
-  it("returns 400 if a thread has to continue on a chat vendor that can't do so", async () => {
+  it("returns 400 for a thread that can't be continued on a chat vendor", async () => {
     const thread = { type: 'continue', previous_message_id: 'msg_1' };
     const answer = await lent().call(paths.messages, { model: 'one/echo', max_tokens: 9, messages: [user], thread });
     expect([answer.status, await jsonOf(answer)]).toEqual([
@@ -124,7 +124,7 @@ describe('the headers for dropped parameters', () => {
     for (const answer of answers) expect(changesOf(answer)).toEqual(['messages.name, seed, odd%20name%0A', null]);
   });
 
-  it('lists the parameters whose values the vendor rejects', async () => {
+  it('lists the parameters whose values were adjusted for the vendor', async () => {
     const body = { model: 'three/echo', messages: [user], temperature: 1.5, reasoning_effort: 'minimal' };
     expect(changesOf(await lent().call(paths.chat, body))).toEqual([null, 'temperature']);
     const thinking = { ...body, reasoning_effort: 'max', max_tokens: 9_000 };

@@ -90,7 +90,7 @@ describe.each(dialects)('chat on a %s vendor', (vendor) => {
     }
   });
 
-  it('calls the tool that the caller names, and no tool if tools are forbidden', async () => {
+  it('calls the tool that the caller names, or none if tools are forbidden', async () => {
     const body = { model: modelOf('echo'), messages: question, tools: chatTools };
     const named = await completions().create({ ...body, tool_choice: { type: 'function', function: { name: 'get_time' } } });
     expect(named.choices[0]?.message.tool_calls).toMatchObject([{ function: { name: 'get_time' } }]);

@@ -51,7 +51,7 @@ describe('a chat request to a messages vendor', () => {
     ['three/bounded', '"max_tokens":null,', 777],
     ['three/bounded', '"max_tokens":12,', 12],
     ['three/bounded', '"max_tokens":12,"max_completion_tokens":13,', 13],
-  ])('sends the output limit that %s needs for a request with %s: %d', async (model, bounds, maxTokens) => {
+  ])('sends %s the output limit that it needs if the caller sets `%s`: %d', async (model, bounds, maxTokens) => {
     await send('chat', `{"model":"${model}",${bounds}"messages":[${user}]}`);
     expect(lastRequest(lent()).json['max_tokens']).toBe(maxTokens);
   });
@@ -76,7 +76,7 @@ describe('a chat request to a messages vendor', () => {
     expect(await askFor('three/plain', { reasoning_effort: 'medium' })).not.toHaveProperty('thinking');
   });
 
-  it('translates all other parameters', async () => {
+  it('translates all other parameters of a chat request', async () => {
     await send(
       'chat',
       JSON.stringify({
@@ -125,7 +125,7 @@ describe('a messages request to a chat vendor', () => {
   it.each([
     ['one/echo', 'medium'],
     ['one/plain', undefined],
-  ])('maps the thinking budget of %s to the effort %s', async (model, effort) => {
+  ])('maps the thinking budget for %s to the reasoning effort %s', async (model, effort) => {
     const thinking = { type: 'enabled', budget_tokens: 5_000 };
     await send('messages', JSON.stringify({ model, max_tokens: 9_000, thinking, messages: [{ role: 'user', content: 'hi' }] }));
     expect(lastRequest(lent()).json['reasoning_effort']).toBe(effort);
@@ -149,7 +149,7 @@ describe('a messages request to a chat vendor', () => {
     ]);
   });
 
-  it('translates all other parameters', async () => {
+  it('translates all other parameters of a messages request', async () => {
     await send(
       'messages',
       JSON.stringify({

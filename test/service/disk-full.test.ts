@@ -123,7 +123,7 @@ describePostgres('a full disk for the journal', () => {
 });
 
 describePostgres('a disk for the journal whose writes hang', () => {
-  it("continues open streams while the journal's disk is full", async () => {
+  it("continues open streams while writes to the journal's disk hang", async () => {
     let resume = (): void => undefined;
     let stalled: Promise<void> | null = null;
     const journalFiles: JournalFileSystem = {

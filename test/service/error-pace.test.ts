@@ -10,7 +10,7 @@ function keepBusy(): { stop(): void } {
   return { stop: () => clearInterval(timer) };
 }
 
-test('spreads the errors of a project over time while the gateway is busy', () =>
+test("spreads a project's error responses over time while the gateway is busy", () =>
   withGateway({ database: 'any' }, async ({ call }) => {
     const fail = () => call('/v1/chat/completions', { model: 'one/nosuch', messages: [] });
     const load = keepBusy();

@@ -141,16 +141,16 @@ onBothDatabases('the reason for a failed attempt', (database) => {
       { reason: 'connect', type: null, message: expect.stringMatching(/^the (?:host name does not exist|DNS server did not respond)$/) },
     ],
     ['insecure/any', { reason: 'connect', type: null, message: 'the TLS handshake failed' }],
-  ])("stores the vendor's message of a failed attempt: %s", async (model, error) => {
+  ])('stores the reason for a failed attempt: %s', async (model, error) => {
     expect(await errorOf(model)).toMatchObject(error);
   });
 
-  test('stores why a stream broke off', async () => {
+  test('stores why a stream was interrupted', async () => {
     const { call } = await fail('faulty/breaks', { stream: true });
     expect(call).toMatchObject({ outcome: 'interrupted', attempts: [{ status: 200, error: { reason: 'broken' } }] });
   });
 
-  test("removes prompts, keys and personal data from the vendor's message", async () => {
+  test("removes prompts, keys and personal data from the vendor's error message", async () => {
     expect(await errorOf('faulty/quotes')).toEqual({
       reason: 'status',
       type: 'invalid_request_error',

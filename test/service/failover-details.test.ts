@@ -89,7 +89,7 @@ describe("a call that can't be translated to the other dialect", () => {
     expect(gateway.vendor.requests()).toEqual([]);
   });
 
-  it('returns 502 if the call can be translated for only one model, and this model fails', async () => {
+  it('returns 502 if the call can be translated for only one model and that model fails', async () => {
     const gateway = await lend();
     expect((await gateway.call(paths.chat, twice('ours-then-answer'))).headers.get('x-gateway-model')).toBe('one/echo');
     const failed = await gateway.call(paths.chat, twice('ours-then-failure'));
@@ -168,7 +168,7 @@ describe('a prompt that is too long for the model', () => {
   ] as const;
   const prompt = (terms: number) => ({ messages: [{ role: 'user', content: 'lorem ipsum '.repeat(terms / 2) }] });
 
-  it.each(routes)('switches to a model with a larger window ($caller on $own)', async ({ own, tier, path, more }) => {
+  it.each(routes)('switches to a model with a larger context window ($caller on $own)', async ({ own, tier, path, more }) => {
     const gateway = await lend();
     for (const stream of [false, true]) {
       // The vendor counts 2,250 tokens, the gateway at least 1,500.
@@ -187,7 +187,7 @@ describe('a prompt that is too long for the model', () => {
     expect(breakers.find(({ provider }) => provider === own)).toMatchObject({ state: 'closed', failures: 0 });
   });
 
-  it.each(routes)('never switches to a model with a smaller window ($caller on $own)', async ({ own, tier, path, more }) => {
+  it.each(routes)('never switches to a model with a smaller context window ($caller on $own)', async ({ own, tier, path, more }) => {
     const gateway = await lend();
     const answer = await gateway.call(path, { model: `sizes${tier}`, ...more, ...prompt(5_000) });
     expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, 'four/echo+large']);
@@ -201,7 +201,7 @@ describe('a prompt that is too long for the model', () => {
   });
 
   it.each(routes)(
-    'returns the error that SDKs know if no model has a larger window ($caller on $own)',
+    'returns the error that SDKs expect if no model has a larger context window ($caller on $own)',
     async ({ caller, own, tier, path, more }) => {
       const gateway = await lend();
       for (const stream of [false, true]) {
@@ -291,7 +291,7 @@ describe('idempotency keys of callers', () => {
     ]);
   });
 
-  it('repeats the idempotency key when it retries the same model', async () => {
+  it('reuses the idempotency key when it retries the same model', async () => {
     const gateway = await lend();
     const body = { model: 'retried', messages: [{ role: 'user', content: 'hi' }] };
     expect((await gateway.call(paths.chat, body, { 'idempotency-key': 'k-2' })).status).toBe(200);

@@ -157,7 +157,7 @@ it.each([
   expect(await answer.text()).not.toMatch(/thinking|"id":"[amr]"/);
 });
 
-it.each([true, false])('charges all attempts that the gateway has abandoned, even if no model is left (stream: %s)', async (stream) => {
+it.each([true, false])('charges for all abandoned attempts, even if no model is left (stream: %s)', async (stream) => {
   const gateway = await lend();
   const answer = await ask(gateway, 'both', { stream });
   expect([answer.status, await answer.json()]).toMatchObject([
@@ -170,7 +170,7 @@ it.each([true, false])('charges all attempts that the gateway has abandoned, eve
   expect(call.attempts[1]?.cost).toBeGreaterThanOrEqual(0.02);
 });
 
-it('returns 502 if the only model opens its response and then hangs', async () => {
+it('returns 502 if the only model starts its response and then hangs', async () => {
   const gateway = await lend();
   for (const model of ['one/stall-after-0', 'three/stall-after-0']) expect((await ask(gateway, model)).status).toBe(502);
 });
@@ -195,14 +195,14 @@ it.each(['0', '-1', '1.5', '5s', '3600001', '1, 2'])('returns 400 bad_request fo
   }
 });
 
-it('returns 502 `client deadline exceeded` if the deadline comes before the time limit for content', async () => {
+it('returns `client deadline exceeded` if the deadline comes before the time limit for content', async () => {
   const gateway = await lend();
   const answer = await ask(gateway, 'patient', { headers: { 'x-gateway-timeout-ms': '2000', [header]: '60000' } });
   expect((await jsonOf<{ error: { message: string } }>(answer)).error.message).toMatch(/^client deadline exceeded/);
   expect((await findCall(gateway, answer)).attempts).toMatchObject([{ outcome: 'deadline' }]);
 });
 
-it('counts an attempt that the gateway has abandoned towards the cost ceiling', async () => {
+it('counts an abandoned attempt towards the cost ceiling', async () => {
   const gateway = await lend();
   const spend = async (limit: number) => {
     const keys = `/provision/teams/${gateway.project}/keys`;

@@ -14,7 +14,7 @@ const parent = `
   cluster.fork();
 `;
 
-test("serves calls as a worker of somebody else's cluster", async () => {
+test("serves calls as a worker in another program's cluster", async () => {
   const { home, env } = await processes.homeWithAnyDatabase();
   const port = await unusedPort();
   const program = [process.execPath, '-e', parent];

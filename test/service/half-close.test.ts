@@ -74,7 +74,7 @@ describe.each(dialects)('half-closed connections on %s', (dialect) => {
     ['echo', '1.1'],
     ['slow-300+echo', '1.1'],
     ['slow-300+echo', '1.0'],
-  ])('answers %s completely over HTTP/%s after a half-close, and closes the connection', async (name, version) => {
+  ])('completes the response of %s over HTTP/%s after a half-close and closes the connection', async (name, version) => {
     const gateway = await lend();
     const plain = await readAll(send(gateway, paths[dialect], { model: model(name) }, version));
     expect(plain).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
@@ -85,7 +85,7 @@ describe.each(dialects)('half-closed connections on %s', (dialect) => {
     expect(await callsOf(gateway)).toMatchObject([{ outcome: 'ok' }, { outcome: 'ok' }]);
   });
 
-  it('completes a stream with a long pause after a half-close', async () => {
+  it('completes a stream with long pauses after a half-close', async () => {
     const gateway = await lend();
     const streamed = await readAll(send(gateway, paths[dialect], { model: model('pace-250+long-6'), stream: true }));
     expect(streamed).toMatch(dialect === 'chat' ? /data: \[DONE\]/ : /event: message_stop/);
@@ -94,9 +94,9 @@ describe.each(dialects)('half-closed connections on %s', (dialect) => {
   });
 
   it.each([
-    ['before the first piece', 'hang'],
-    ['between two pieces', 'long-20+stall-after-3'],
-  ])('notices if a caller that has half-closed the connection disconnects %s', async (_when, name) => {
+    ['before the first chunk', 'hang'],
+    ['between two chunks', 'long-20+stall-after-3'],
+  ])('notices a disconnect %s even if the caller half-closed the connection first', async (_when, name) => {
     const gateway = await lend();
     const before = timesAsked(gateway);
     const socket = send(gateway, paths[dialect], { model: model(name), stream: true });
@@ -108,7 +108,7 @@ describe.each(dialects)('half-closed connections on %s', (dialect) => {
   });
 });
 
-it('returns 400 if a caller half-closes the connection in the middle of a request', async () => {
+it('rejects a request if the caller half-closes the connection in the middle of it', async () => {
   const { url } = await lend();
   const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', allowHalfOpen: true });
   socket.end('POST /v1/messages HTTP/1.1\r\nhost: gateway.test\r\ncontent-length: 10\r\n\r\n{"a"');

@@ -212,7 +212,7 @@ describe('JSON parsing', () => {
   it.each([
     ['/v1/chat/completions', 'chat', '{"id":"chatcmpl-'],
     ['/v1/messages', 'messages', '{"id":"msg_'],
-  ] as const)("parses only one JSON document per call on %s, the vendor's response", async (path, name, answerStart) => {
+  ] as const)("parses no JSON except the vendor's response during a call on %s", async (path, name, answerStart) => {
     const gateway = await shared().withProject(`plain-${name}`);
     await makeCalls(gateway, path, { count: concurrency, stream: false });
     await stored(gateway, concurrency);

@@ -373,7 +373,7 @@ describe('inputs for testing that projects are isolated', () => {
     ['route', changingOperations, requests],
     ['form', changingForms, forms],
     ['command', changingCommands, lines],
-  ] as const)('covers every %s that changes data', (_kind, known, inputs) => {
+  ] as const)('has an input for every %s that changes data', (_kind, known, inputs) => {
     expect(Object.keys(inputs).toSorted()).toEqual([...new Set<string>(known)].toSorted());
   });
 });
@@ -598,7 +598,7 @@ describe('a change in one project', () => {
     expect(nextToFull.changed).toEqual({});
   });
 
-  test('returns the same responses whatever other projects have stored', async () => {
+  test('returns the same responses regardless of what other projects have stored', async () => {
     const nextToEmpty = await withGateway({ database: 'any' }, (gateway) => runAll(gateway, false));
     expect(nextToFull?.answers).toEqual(nextToEmpty.answers);
   });

@@ -180,7 +180,7 @@ describe('isolation of projects in the console', () => {
       }
     }));
 
-  test('shows nothing of a project to the owner of another one', () =>
+  test("doesn't show a project's data to the owner of another project", () =>
     leavesBeta(async () => {
       // The pages come first, because the audit log contains the ids that a form refers to.
       const inOrder = ofProject.toSorted((left, right) => left.method.localeCompare(right.method));
@@ -213,7 +213,7 @@ describe('isolation of projects in the console', () => {
       }
     }));
 
-  test('shows nothing of a project on public pages', () =>
+  test("doesn't show a project's data on public pages", () =>
     leavesBeta(async () => {
       for (const [title, { method, path }] of titled(routes.filter(({ access }) => access === 'anyone'))) {
         const { status, text } = await send(owner, method, fill(path));

@@ -78,7 +78,7 @@ afterAll(() => processes.stopAll());
 onBothDatabases('kill -9 during 200 concurrent calls', (kind) => {
   const killed = isExhaustive ? moments : moments.slice(-1);
 
-  it('neither loses nor duplicates a completed call', async () => {
+  it('stores every completed call exactly once', async () => {
     let asked = 0;
     let onAsked = (): void => undefined;
     const vendor = await createScriptedVendor({

@@ -93,8 +93,8 @@ test('forwards a large body unchanged except for the model', async () => {
 test.each([
   ['before', (model: string, text: string) => `{"model":"${model}","messages":[{"role":"user","content":"${text}"}] , "x":1.0}\n`],
   ['after', (model: string, text: string) => ` {"messages":[{"role":"user","content":"${text}"}],"x":1.0,"model" : "${model}"}`],
-  ['between', (model: string, text: string) => `{"x":"${text}","model":"${model}","messages":[{"role":"user","content":"${text}"}]}`],
-])('forwards a body of a few hundred kilobytes if the model comes %s the messages', async (_place, bodyFor) => {
+  ['just before', (model: string, text: string) => `{"x":"${text}","model":"${model}","messages":[{"role":"user","content":"${text}"}]}`],
+])('forwards a body of several hundred kilobytes if the model comes %s the messages', async (_place, bodyFor) => {
   const text = line.repeat(5_000);
   for (let turn = 0; turn < 3; turn += 1)
     expect((await shared().call('/v1/chat/completions', bodyFor('own/m', `${turn} ${text}`))).status).toBe(200);

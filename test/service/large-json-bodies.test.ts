@@ -72,7 +72,7 @@ async function send(method: string, path: string, body: Buffer): Promise<Answer>
 
 const pad = (body: Buffer, size: number): Buffer => Buffer.concat([body, Buffer.alloc(size - body.length, ' ')]);
 
-test('finds the operations with JSON bodies', () => {
+test('finds the API operations that accept a JSON body', () => {
   expect(operations.length).toBeGreaterThan(15);
 });
 
@@ -83,7 +83,7 @@ const sampled = operations.map((operation, place) => ({
 }));
 
 describe.each(sampled)('$method $path', ({ method, path, example, sample }) => {
-  test.each(sample)('responds to a large body that %s as it does to a small one', async (_name, text) => {
+  test.each(sample)('responds to a large body that %s in the same way as to a small one', async (_name, text) => {
     const body = Buffer.from(text as string);
     const small = await send(method, path, body);
     expect(countJobs()).toBe(0);
@@ -95,7 +95,7 @@ describe.each(sampled)('$method $path', ({ method, path, example, sample }) => {
     else expect({ ...large, text: '' }).toEqual({ ...small, text: '' });
   });
 
-  test('leaves a large body to a thread, and not a small one', async () => {
+  test('parses only large bodies on a thread', async () => {
     const body = Buffer.from(JSON.stringify(example));
     const small = await send(method, path, pad(body, limitOf(path) - 1));
     expect(countJobs()).toBe(0);
@@ -105,7 +105,7 @@ describe.each(sampled)('$method $path', ({ method, path, example, sample }) => {
   });
 });
 
-test('reads the same values from a large memory body', async () => {
+test('reads the same values from a large memory request', async () => {
   const kinds = ['decision', 'fact'];
   const item = { text: ' we \u00e4\ud83d\ude00 "drink" tea\n', kind: 'decision', importance: 'high', subject: 'ann', x: { y: [1] } };
   const saved = await send('POST', '/v1/memory/items', pad(Buffer.from(JSON.stringify(item)), threadBytes));
@@ -130,7 +130,7 @@ test('reads the same values from a large memory body', async () => {
   expect(await find('/v1/memory/recall', { dry_run: true, text: ' tea' })).toMatchObject({ query: 'tea' });
 });
 
-test('lists at most one mistake for a list that is too long', async () => {
+test('reports only one mistake for a list that is too long', async () => {
   const kinds = `[${'0,'.repeat(200_000)}0]`;
   const searched = await send('POST', '/v1/memory/search', Buffer.from(`{"query":"tea","kinds":${kinds}}`));
   expect(searched).toMatchObject({ status: 422, text: 'the body does not match the schema: kinds: must have at most 20 entries\n' });
@@ -145,7 +145,7 @@ test('lists at most one mistake for a list that is too long', async () => {
 test.each([
   ['/v1/chat/completions', 'three/echo', (parameters: object) => [{ type: 'function', function: { name: 'find', parameters } }]],
   ['/v1/messages', 'one/echo', (parameters: object) => [{ name: 'find', input_schema: parameters }]],
-])('leaves the translation of a %s request to a thread if it has many values', async (path, model, toTools) => {
+])('translates a %s request on a thread if it has many values', async (path, model, toTools) => {
   const messages = [{ role: 'user', content: 'hi' }];
   const ask = async (count: number, changes: object = {}) => {
     const properties = Object.fromEntries(Array.from({ length: count }, (_, index) => [`field ${index}`, index]));

@@ -209,7 +209,7 @@ describe('operator actions in Temporal', () => {
     expect((await memoriesOf(gateway)).filter((memory) => memory === text)).toEqual([text]);
   }
 
-  runTogether('replays a batch that an older version parked', async () => {
+  runTogether('finishes a parked batch of an older version when its run is reset', async () => {
     const gateway = await lend('reset-parked');
     const towns = (isExhaustive ? 'ABCDEFGHIJKLMNOP' : 'ABC').split('').map((letter) => `I live in ${letter}ville.`);
     const parked = await park(gateway, towns);
@@ -294,7 +294,7 @@ describe('operator actions in Temporal', () => {
     );
   });
 
-  runTogether('repeats no completed step when a batch is reset during a model call', async () => {
+  runTogether("doesn't repeat completed steps when a batch is reset during a model call", async () => {
     const gateway = await lend('reset-running');
     const held = vendor.hold('consolidation', 'Larvik');
     await say(gateway, 'cid', 'I live in Larvik.');
@@ -335,7 +335,7 @@ describe('operator actions in Temporal', () => {
       expect(await memoriesOf(gateway)).toEqual([`I live in Ski, says ${end}.`, `I live in Voss, says ${end}.`]);
     });
 
-  runTogether("makes no model calls for remember while the ceiling of memory's own calls is reached", async () => {
+  runTogether("makes no model calls for remember requests while memory's own calls ceiling is reached", async () => {
     const gateway = await lend('memory-capped', 1_000);
     await gateway.admin('PUT', '/provision/teams/memory-capped/applications/gateway-memory', { ceilings: { calls: 0 } });
     await say(gateway, 'kai', 'I live in Mosjøen.');
@@ -350,7 +350,7 @@ describe('operator actions in Temporal', () => {
     expect(vendor.count('memories', 'Mosjøen')).toBe(0);
   });
 
-  runTogether('holds a batch while its project is at the monthly ceiling', async () => {
+  runTogether('holds a batch while its project has reached the monthly cap', async () => {
     const gateway = await lend('capped', 1_000);
     await say(gateway, 'jan', 'I live in Mo i Rana.');
     await gateway.admin('PUT', '/provision/teams/capped', { monthly_cap: 0.000000001 });

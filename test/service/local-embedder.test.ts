@@ -60,7 +60,7 @@ it('returns 502 from the local embedder until its files exist', async () => {
   expect(await readUp()).toBe('1');
 });
 
-it('returns vectors of length one from the local embedder', async () => {
+it('returns unit vectors from the local embedder', async () => {
   const texts = ['She enjoys a cup of green tea', 'The quarterly report is due on Friday', 'the end of a long text '.repeat(200)];
   const { vectors, tokens } = await embed(texts);
   expect(vectors.map((vector) => vector.length)).toEqual([384, 384, 384]);

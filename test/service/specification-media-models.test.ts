@@ -14,15 +14,15 @@ const lendProject = projectLender(lent, 'media');
 
 describe('the requested model on media routes', () => {
   it.each([
-    [images, 'two/picture', 'two/picture'],
-    [images, 'standard', 'one/picture'],
-    [images, 'artful', 'art/flux'],
-    [images, 'gpt-image:1.5_x', 'one/gpt-image:1.5_x'],
-    [speech, 'two/spoken', 'two/spoken'],
-    [speech, 'standard', 'one/spoken'],
-    [speech, 'voices', 'path/rachel'],
-    [speech, 'tts-1', 'one/tts-1'],
-  ] as const)('routes $name to the requested model: %s', async (route: MediaRoute, model, served) => {
+    { route: images, model: 'two/picture', served: 'two/picture' },
+    { route: images, model: 'standard', served: 'one/picture' },
+    { route: images, model: 'artful', served: 'art/flux' },
+    { route: images, model: 'gpt-image:1.5_x', served: 'one/gpt-image:1.5_x' },
+    { route: speech, model: 'two/spoken', served: 'two/spoken' },
+    { route: speech, model: 'standard', served: 'one/spoken' },
+    { route: speech, model: 'voices', served: 'path/rachel' },
+    { route: speech, model: 'tts-1', served: 'one/tts-1' },
+  ])('routes the model $model on $route.name to $served', async ({ route, model, served }) => {
     const answer = await askMedia(await lendProject(), route, model);
     expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, served]);
     await answer.body?.cancel();

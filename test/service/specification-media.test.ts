@@ -197,8 +197,8 @@ describe('the cost of media requests', () => {
       { input: 'x'.repeat(60) },
       { cost: (0.6 * 15 + 12 * 84) / 1e6, estimated: true },
     ],
-    ['unknown', images, 'two/other', {}, { cost: null }],
-    ['unknown', speech, 'two/other', {}, { cost: null }],
+    ['an image without a price', images, 'two/other', {}, { cost: null }],
+    ['speech without a price', speech, 'two/other', {}, { cost: null }],
   ] as const)('calculates the cost of a media call: %s', async (_title, route: MediaRoute, model, more, expected) => {
     const gateway = await lendProject();
     const answer = await askMedia(gateway, route, model, { more });

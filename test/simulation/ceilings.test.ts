@@ -14,7 +14,7 @@ const seeds = isExhaustive ? 20_000 : 120;
 /** We only search for mutants that need more seeds in the exhaustive run. */
 const quickSeeds = 60;
 
-test(`strands no budget in ${seeds} runs with lost messages and dead processes`, async () => {
+test(`leaves no budget stranded in ${seeds} runs with lost messages and dead processes`, async () => {
   const { admitted, denied } = await runSeeds(seeds, runCeilings);
   if (simulationSeed === null) expect(Math.min(admitted, denied)).toBeGreaterThan(seeds);
 }, 3_600_000);

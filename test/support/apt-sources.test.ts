@@ -32,7 +32,7 @@ deb [arch=amd64 signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http:/
   expect(sourceListFor('trixie', sources)).toBe(expected);
 });
 
-test("keeps the key of an archive unchanged if it's part of the list", () => {
+test("keeps an archive's key unchanged if the source list contains it", () => {
   const [source] = parseDeb822(`Types: deb
 URIs: http://mirror.example/debian
 Suites: bookworm
@@ -46,7 +46,7 @@ Signed-By:
   expect(source?.options['signed-by']).toBe('\n -----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n abc\n -----END PGP PUBLIC KEY BLOCK-----');
 });
 
-test("skips disabled archives and those that aren't Debian's", () => {
+test("skips disabled archives and archives that don't belong to Debian", () => {
   const disabled = parseDeb822('Types: deb\nEnabled: no\nURIs: http://mirror.example/debian\nSuites: bookworm\nComponents: main\n');
   const others = parseOneLine(
     'deb http://apt.example/pub bookworm-pgdg main\ndeb http://mirror.example/debian-security bookworm-security main\n',

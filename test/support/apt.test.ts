@@ -24,7 +24,7 @@ rmdir lists-lock`;
   await chmod(join(folder, 'apt-get'), 0o755);
 }
 
-test('runs one apt-get at a time', async () => {
+test('runs only one apt-get at a time', async () => {
   await fakeAptGet();
   await Promise.all(['update', 'update', 'download'].map((command) => apt([command])));
   const log = await readFile(join(folder, 'log'), 'utf8');
@@ -38,7 +38,7 @@ test('waits while another program holds the lock of apt-get', async () => {
   expect(await readFile(join(folder, 'log'), 'utf8')).toBe('update\n');
 });
 
-test('reports any other error of apt-get', async () => {
+test('reports any other error from apt-get', async () => {
   await writeFile(join(folder, 'apt-get'), "#!/bin/sh\necho 'E: Unable to locate package' >&2; exit 100\n");
   await chmod(join(folder, 'apt-get'), 0o755);
   await expect(apt(['install', 'nothing'])).rejects.toThrow('E: Unable to locate package');

@@ -56,7 +56,7 @@ describe('the task queue of the development server', () => {
   const runs = { many: 100, few: 3 };
   const { many, few } = runs;
 
-  test("doesn't let a project with many Temporal runs delay those of another one", async () => {
+  test("doesn't let a project with many Temporal runs delay other projects' runs", async () => {
     const { temporal } = shared();
     await until('the server responds', () =>
       temporal.probe().then(
@@ -146,7 +146,7 @@ describe('monitoring of the Temporal task queue', () => {
     expect(current).toBe(fair);
   });
 
-  test('reports no state of the task queue while Temporal is unavailable', async () => {
+  test("doesn't report the state of the task queue while Temporal is unavailable", async () => {
     const { lines, current } = await linesAfter(late, new Error('unavailable'));
     expect([lines.length, current]).toEqual([1, null]);
   });

@@ -48,7 +48,7 @@ describeDatabases('partitions of the calls table', (database) => {
     expect(await store()).toEqual([]);
   });
 
-  test('rethrows other errors while creating partitions', async () => {
+  test('rethrows unrelated errors while creating partitions', async () => {
     const broken: Database = {
       ...database(),
       query: async () => {

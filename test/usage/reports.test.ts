@@ -49,7 +49,7 @@ describeAnyDatabase('storing calls', (database) => {
     expect(await store(database(), [hit])).toEqual(new Set([hit.metadata.id]));
   });
 
-  test('limits numbers that are out of range to what the column can store', async () => {
+  test('clamps numbers to the range that a column can store', async () => {
     const { call, projectId } = newOwner();
     const odd = call({
       metadata: { correlation: correlated({ iteration: 1e300, distilSaved: -1.6 }) },
@@ -157,7 +157,7 @@ describeDatabases('the calls of a project', (database) => {
     ]);
   });
 
-  test('filters and pages calls of one project or all projects', async () => {
+  test('filters and paginates the calls of one project or all projects', async () => {
     const [{ call, projectId }, other] = [newOwner(), newOwner()];
     const [attempt] = call().result.attempts;
     if (!attempt) throw new Error('a settled call has an attempt');
@@ -260,7 +260,7 @@ describeAnyDatabase('the usage report of a project', (database) => {
     });
   });
 
-  test('includes every call that was stored before the request, even if twelve pollers share a report', async () => {
+  test('includes every call that was stored before the request, even in a shared usage report', async () => {
     const { call, projectId } = newOwner();
     let statements = 0;
     const query: Database['query'] = (text, values) => {
@@ -285,7 +285,7 @@ describeAnyDatabase('the usage report of a project', (database) => {
     expect(await usageOf(randomUUID())).toMatchObject({ spend: 0, monthly_cap: null, by_model: [], by_task: [], by_source: [] });
   });
 
-  test('includes calls of unknown cost and their tokens in usage', async () => {
+  test('includes calls of unknown cost in usage, along with their tokens', async () => {
     const { call, projectId } = newOwner();
     await store(database(), [
       call({ result: { costNanos: null, attempts: [] } }),
@@ -331,7 +331,7 @@ describeAnyDatabase('the usage report of a project', (database) => {
 });
 
 describeAnyDatabase('usage of a key', (database) => {
-  test("reports a key's usage of each ceiling in the ceiling's own window", async () => {
+  test("reports a key's usage for each ceiling in that ceiling's window", async () => {
     const { call, keyId, projectId } = newOwner();
     const [minuteAgo, yesterday, lastMonth] = [noon - 60_001, noon - 86_400_000, Date.UTC(2026, 9, 31)];
     await store(database(), [

@@ -12,7 +12,7 @@ function createReads() {
   return { ends, read };
 }
 
-test('starts one more database read for all callers that arrive during the current one', async () => {
+test('starts a single new read for all callers that arrive during the current one', async () => {
   const { ends, read } = createReads();
   const reads = createSharedReads();
   const first = reads.run('a', read);
@@ -42,7 +42,7 @@ test('never returns the result of a read that started before the caller asked', 
   expect(await third).toBe(3);
 });
 
-test("doesn't make a key wait for the read of another key", () => {
+test("doesn't make one key wait for another key's read", () => {
   const { ends, read } = createReads();
   const reads = createSharedReads();
   void reads.run('a', read);

@@ -56,7 +56,7 @@ test("returns the documented fields of a key's status", async () => {
   });
 });
 
-test('never reports that less than nothing is left of a ceiling', async () => {
+test('reports that nothing is left of a ceiling that was exceeded', async () => {
   const caller = { keyId: 'k', keyPrefix: 'k7f3a9c2', quotaKeyId: 'k', projectId: 'p', models: null, expiresAt: now };
   const status = await statusOf({ caller, demo: true, ceilings: { ...ceilings, calls: { limit: 400, window: 'total' } } });
   expect(status.key.expires_at).toBe('2026-11-20T22:40:30Z');
@@ -84,6 +84,6 @@ test.each([
   ['day', Date.UTC(2026, 10, 20), Date.UTC(2026, 10, 21)],
   ['month', Date.UTC(2026, 10, 1), Date.UTC(2026, 11, 1)],
   ['total', 0, null],
-] as const)('counts the window of a ceiling by the calendar %s in UTC', (kind, start, end) => {
+] as const)("a ceiling's %s window follows the UTC calendar", (kind, start, end) => {
   expect(windowAt(kind, now)).toEqual({ start, end });
 });

@@ -104,18 +104,18 @@ describe('a damaged AWS event stream', () => {
     ['a changed length', changed(2), /a prelude has the wrong checksum/],
     ['a changed payload', changed(second.length - 10), /an event has the wrong checksum/],
     ['a changed checksum', changed(second.length - 1), /an event has the wrong checksum/],
-  ])('breaks off an AWS event stream at %s', (_name, damaged, message) => {
+  ])('aborts an AWS event stream at %s', (_name, damaged, message) => {
     expect(read([Buffer.concat([first, damaged])])).toEqual({ text: before, error: expect.stringMatching(message), isAborted: true });
   });
 
-  test('breaks off an AWS event stream if its end is missing', () => {
+  test('aborts an AWS event stream if its end is missing', () => {
     expect(read([first, second.subarray(0, -1)])).toMatchObject({
       text: before,
       error: 'the event stream ended in the middle of an event',
     });
   });
 
-  test('breaks off an AWS event stream at a frame that is too large', () => {
+  test('aborts an AWS event stream at a frame that is too large', () => {
     const large = chunkFrame({ type: 'content_block_delta', delta: { text: 'x'.repeat(1_000_000) } });
     expect(read([first, large.subarray(0, 100)])).toMatchObject({ text: before, error: expect.stringContaining('larger than') });
   });

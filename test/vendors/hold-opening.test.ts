@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { holdOpening } from '../../src/vendors/hold-opening.ts';
 import type { ChunkReader, StreamChunk } from '../../src/vendors/stream.ts';
 
-test("doesn't hold back more than a limited amount of a stream's opening", async () => {
+test("limits how much of a stream's opening is held back", async () => {
   const chunk: StreamChunk = { kind: 'chunk', bytes: Buffer.alloc(64 * 1024), events: [], isLast: false, isOpening: true };
   let read = 0;
   const relay: ChunkReader = {

@@ -88,7 +88,7 @@ describe('sending a request to a vendor', () => {
     );
   });
 
-  test('recognizes that a reused connection was reset while parts of the body were still waiting', async () => {
+  test('recognizes that a reused connection was reset before the whole body was sent', async () => {
     const failed = Promise.withResolvers<void>();
     const server = createServer((socket) => {
       socket.once('data', () => {
@@ -189,7 +189,7 @@ describe("reading a vendor's response completely", () => {
     );
   });
 
-  test('throws an unreadable error for a larger body and closes the connection', async () => {
+  test('throws an `unreadable` error for a larger body and closes the connection', async () => {
     await withVendor(
       (response) => response.end('x'.repeat(1_000_000)),
       async ({ url, httpClient, connectionClosed }) => {
@@ -203,7 +203,7 @@ describe("reading a vendor's response completely", () => {
     );
   });
 
-  test('throws a broken error if the response breaks off', async () => {
+  test('throws a `broken` error if the response is cut off', async () => {
     await withVendor(
       (response) => {
         response.writeHead(200, { 'content-length': '10' });
@@ -216,7 +216,7 @@ describe("reading a vendor's response completely", () => {
     );
   });
 
-  test('throws a broken error if the response stalls', async () => {
+  test('throws a `broken` error if the response stalls', async () => {
     await withVendor(
       (response) => response.write('half'),
       async ({ url, httpClient }) => {
@@ -325,7 +325,7 @@ describe('connections to vendors', () => {
     );
   });
 
-  test('gives each undici pool at most 100 requests, even after some have failed', async () => {
+  test('never gives an undici pool more than 100 requests, even after failures', async () => {
     const dispatch = jest.spyOn(Pool.prototype, 'dispatch');
     const open: ServerResponse[] = [];
     await withVendor(

@@ -143,7 +143,7 @@ describe('relaying a complete stream', () => {
   });
 });
 
-test('breaks off a stream with more than a hundred events that are not JSON', async () => {
+test("aborts a stream with more than a hundred events that aren't JSON", async () => {
   const { text, end } = await relay(chat, [streamOf(delta('x')), ...Array<string>(1_000).fill('data: what?\n\n')]);
   expect(text.length).toBeLessThan(5_000);
   expect(end).toEqual({ kind: 'broken', message: "the stream is not in the format of the provider's dialect", errorForwarded: false });
@@ -190,7 +190,7 @@ describe('faults before the first chunk of a stream', () => {
     expect(relayed).toHaveLength(1);
   });
 
-  test('reports a broken stream if nothing but endless keep-alives arrives', async () => {
+  test('reports a broken stream if only keep-alives arrive', async () => {
     const comment = `: ${'x'.repeat(60_000)}\n\n`;
     const { relayed, end } = await relay(
       chat,

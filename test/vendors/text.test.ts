@@ -211,7 +211,7 @@ describe('an error status from a vendor', () => {
     );
   });
 
-  test.each([401, 403])("hides the vendor's message of a %d, because it's about the provider's account", async (status) => {
+  test.each([401, 403])("hides the vendor's message for a %d, because it's about the provider's account", async (status) => {
     const error = { message: 'Project `proj_Ab12Cd34Ef56` of Acme Inc. has no access', code: 'model_not_found' };
     await expect(ask((response) => response.writeHead(status).end(JSON.stringify({ error })))).rejects.toMatchObject({
       message: `the vendor responded with ${status}`,
@@ -242,7 +242,7 @@ describe('an error status from a vendor', () => {
     await expect(failed).rejects.toMatchObject({ vendorMessage: 'x'.repeat(500) });
   });
 
-  test('reports the error status even if the body is too large or breaks off', async () => {
+  test('reports the error status even if the body is too large or is cut off', async () => {
     await expect(ask((response) => response.writeHead(503).end('x'.repeat(100_000)))).rejects.toMatchObject({
       kind: 'status',
       status: 503,
@@ -372,7 +372,7 @@ describe('a stream from a vendor', () => {
 
   const role = streamOf({ choices: [{ index: 0, delta: { role: 'assistant', content: '' } }] });
 
-  test('relays the opening of a stream together with the content if that follows immediately', async () => {
+  test("relays a stream's opening together with its content if that follows immediately", async () => {
     const answer = await ask((response) => response.writeHead(200, eventStream).end(role + opening + rest), {
       stream: true,
       mayFailOver: true,
@@ -417,7 +417,7 @@ describe('a stream from a vendor', () => {
     );
   });
 
-  test('reports that a stream broke off after its first chunk instead of throwing an error', async () => {
+  test('reports a broken stream instead of throwing if it is cut off after the first chunk', async () => {
     await withVendor(
       (response) => void response.writeHead(200, eventStream).write(opening, () => response.destroy()),
       async ({ url, httpClient }) => {
@@ -448,7 +448,7 @@ describe('a stream from a vendor', () => {
       });
   });
 
-  test('breaks off a stalled stream after the idle timeout', async () => {
+  test('aborts a stalled stream after the idle timeout', async () => {
     await withVendor(
       (response) => response.writeHead(200, eventStream).write(opening),
       async ({ url, httpClient, connectionClosed }) => {

@@ -44,7 +44,7 @@ afterAll(async () => {
   await rm(dataDir, { recursive: true, force: true });
 });
 
-test('closes all conversations that become idle at the same time in one run', async () => {
+test('closes all conversations that become idle at the same time in a single run', async () => {
   const [busy, quiet] = [await createProject(database), await createProject(database)];
   for (let from = 0; from < conversations; from += perDrain) {
     const ask = (_: unknown, index: number) =>

@@ -161,7 +161,7 @@ describe('conversationIdle', () => {
 
   test.each(Object.keys(cases))('%s', (title) => started(title));
 
-  test('goes on waiting for an idle conversation after a kill -9 of Temporal', async () => {
+  test('keeps waiting for a conversation to become idle after Temporal is killed with kill -9', async () => {
     const { temporal, server, lines } = shared();
     const { read, seen } = quietAfter(1, 4_000);
     const handle = await start('i', read);
@@ -185,7 +185,7 @@ describe('conversationIdle', () => {
   });
 });
 
-test('waits at most ten minutes after a database outage, however long it was', () => {
+test('waits no longer than ten minutes after a database outage, however long it lasted', () => {
   expect(localOptions.retry).toMatchObject({ maximumInterval: 10 * 60_000 });
   expect(localOptions.retry).not.toHaveProperty('maximumAttempts');
 });

@@ -67,7 +67,7 @@ describe('embedMemory', () => {
     expect(history).not.toContain('patient');
   });
 
-  test('continues embedding within ten minutes after an outage, however long it was', async () => {
+  test('continues embedding within ten minutes after an outage, however long it lasted', async () => {
     const handle = await start(() => Promise.reject(gatewayError('query_failed')));
     for (const count of [1, 2, 3, 4, 5]) {
       let nextAt = '';

@@ -157,7 +157,7 @@ describe('learning', () => {
         (await historyOf(id)).match(/"startToFireTimeout":\{"seconds":[^}]*/g)?.map((timer) => /:"?(\d+)/.exec(timer.slice(20))?.[1]),
       ).toEqual(['1', '2', '4']);
     },
-    async 'ends a wait of hours on a signal'() {
+    async 'ends a long wait when a signal arrives'() {
       const { deps, steps } = createDeps(1);
       let tries = 0;
       const { id, signalAgain } = await startBatch({
@@ -327,7 +327,7 @@ describe('learning', () => {
       expect(steps).toEqual(['learn 0', 'consolidate 0']);
     });
 
-    test('lets an activity of a terminated run go on until the worker stops', async () => {
+    test("lets a terminated run's activity continue until the worker stops", async () => {
       const stopping = new AbortController();
       let step: AbortSignal | undefined;
       let isToldOfEnd = false;

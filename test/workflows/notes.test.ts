@@ -52,7 +52,7 @@ describe('notes for operators in the Temporal UI', () => {
     );
   });
 
-  test('describes Temporal runs only with notes', () => {
+  test('uses only notes to describe Temporal runs', () => {
     const input = { conversation_id: id, opened: 2, batch_id: id, project_id: id, run: 4, erasure_id: id, call_id: id, step: null };
     for (const workflow of workflowNames) {
       const entry = { workflow, workflowId: `learning/${id}`, projectId: id, projectSlug: 'acme-support', input };

@@ -67,7 +67,7 @@ describe('search attributes', () => {
     }
   });
 
-  test("omits only those search attributes that can't be registered", async () => {
+  test("omits only the search attributes that can't be registered", async () => {
     const { server } = shared();
     const namespace = 'model-gateway-full';
     const { logger, lines } = createTestLog();

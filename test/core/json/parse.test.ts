@@ -60,7 +60,7 @@ test('an escaped key is not confused with the key of an earlier request', () => 
   expect(parseJsonOrThrow('{"type":1,"a":"\\u00e9","b\\u0062":3}')).toEqual({ type: 1, a: 'é', bb: 3 });
 });
 
-test('the last value of a repeated key wins, and `__proto__` is a key like any other', () => {
+test('the last value of a repeated key wins, and `__proto__` is an ordinary key', () => {
   expect(parseJsonOrThrow('{"a":1,"b":2,"\\u0061":3}')).toEqual({ a: 3, b: 2 });
   expect(Object.entries(Object(parseJsonOrThrow('{"__proto__":1,"\\u005f_proto__":{"b":2}}')))).toEqual([['__proto__', { b: 2 }]]);
 });
@@ -100,7 +100,7 @@ function isAccepted(text: string): boolean {
   }
 }
 
-test("keeping a short string doesn't keep the text that it was read from", () => {
+test("a short string doesn't keep the text that it was parsed from in memory", () => {
   const kept: unknown[] = [];
   const before = usedHeap();
   for (let n = 0; n < 100; n += 1) {

@@ -50,7 +50,7 @@ describe('parseRequest', () => {
     ['{"messages":[],"max_tokens":"5"}', {}],
     ['{"messages":[],"temperature":1,"temperature":2}', {}],
     ['{"messages":[{"role":"user","model":"x","model":"y"}]}', {}],
-  ])('reads from a chat request: %s', (text, facts) => {
+  ])('parses the chat request %s', (text, facts) => {
     expect(readRequest(text)).toEqual({ model: null, stream: false, maxOutputTokens: null, user: null, ...facts });
   });
 
@@ -202,7 +202,7 @@ describe('parseResponse', () => {
     });
   });
 
-  test("reads a response's tool calls like the same calls in the next request", () => {
+  test('reads tool calls the same way from a response and from the next request', () => {
     const tool_calls = [
       { id: 'a', type: 'function', function: { name: 'f', arguments: { x: 1 } } },
       { id: 'b', type: 'custom', custom: { name: 'g', input: '' } },

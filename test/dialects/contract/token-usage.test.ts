@@ -70,7 +70,7 @@ describe('parseChatUsage', () => {
     ['an empty object', {}, null],
     ["counts that aren't numbers", { prompt_tokens: '9', completion_tokens: -1 }, null],
     ['a list', [9, 2], null],
-  ])('reads token counts of a chat response: %s', (_name, usage, tokens) => {
+  ])('reads the token counts in a chat response: %s', (_name, usage, tokens) => {
     expect(parseChatUsage(usage)).toEqual(tokens && { ...noTokens, ...tokens });
   });
 });
@@ -117,7 +117,7 @@ describe('parseMessagesUsage', () => {
     ['no usage', undefined, null],
     ['an empty object', {}, null],
     ['no counts', { service_tier: 'standard' }, null],
-  ])('reads token counts of a message: %s', (_name, usage, tokens) => {
+  ])('reads the token counts in a message: %s', (_name, usage, tokens) => {
     expect(parseMessagesUsage(usage, null)).toEqual(tokens && { ...noTokens, ...tokens });
   });
 
@@ -133,7 +133,7 @@ describe('parseMessagesUsage', () => {
     ['explicit zeros', { input_tokens: 0, cache_read_input_tokens: 0, output_tokens: 0 }, { input: 0, cachedInput: 0, output: 0 }],
     ['nothing', {}, {}],
     ['no usage', undefined, {}],
-  ])('later token counts of a stream replace earlier ones: %s', (_name, usage, tokens) => {
+  ])('later token counts in a stream replace earlier ones: %s', (_name, usage, tokens) => {
     expect(parseMessagesUsage(usage, earlier)).toEqual({ ...earlier, ...tokens });
   });
 

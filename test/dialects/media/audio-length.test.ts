@@ -63,7 +63,7 @@ describe('createAudioMeter', () => {
       expect(boundOf(file)).toBeNull();
   });
 
-  it('calculates the maximum length from the file that the vendor will read', () => {
+  it('ignores decoy files when calculating the maximum length', () => {
     const decoy = wav({ rate: 48_000, seconds: 1 });
     const head = 'Content-Disposition: form-data; name="file"';
     for (const part of [
@@ -75,7 +75,7 @@ describe('createAudioMeter', () => {
       expect(measure(form(part, filePart(flac(3_600)))).max).toBeNull();
   });
 
-  it("doesn't take the size of a WebM cluster for its time", () => {
+  it("doesn't mistake the size of a WebM cluster for its timestamp", () => {
     const cluster = Buffer.concat([Buffer.from('1f43b6752fe784e78100', 'hex'), Buffer.alloc(80_000)]);
     expect(measure(form(filePart(cluster))).estimate).toBeLessThan(11);
   });
@@ -91,7 +91,7 @@ describe('createAudioMeter', () => {
     expect(meter.estimateSeconds(body.length)).toBeCloseTo(360, 0);
   });
 
-  it('assumes a usual bit rate if the file does not state its length', () => {
+  it('assumes a typical bit rate if the file does not state its length', () => {
     expect(measure(form(filePart(Buffer.alloc(80_000)))).estimate).toBeCloseTo(10, 0);
     // A file that claims to be much shorter than its size allows isn't believed.
     expect(measure(form(filePart(Buffer.concat([flac(0.001), Buffer.alloc(1_920_000)])))).estimate).toBeGreaterThanOrEqual(10);

@@ -139,7 +139,7 @@ describe('the stream reader', () => {
     });
   });
 
-  test('later token counts of a message stream replace earlier ones', () => {
+  test('later token counts in a message stream replace earlier ones', () => {
     const reader = messages.createStreamReader();
     readStream(
       reader,

@@ -163,7 +163,7 @@ describe('JSON bodies that parsers read differently', () => {
   });
 });
 
-test('neither rejects nor blocks ordinary JSON bodies', async () => {
+test("doesn't reject or block ordinary JSON bodies", async () => {
   const random = createRandom(7);
   for (let count = 0; count < 300; count += 1) {
     const body = writeJsonBody(random, false);

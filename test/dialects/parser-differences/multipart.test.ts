@@ -89,7 +89,7 @@ describe('uploads that parsers read differently', () => {
   });
 });
 
-test('neither rejects nor blocks ordinary uploads', async () => {
+test("doesn't reject or block ordinary uploads", async () => {
   const random = createRandom(7);
   for (let count = 0; count < 200; count += 1) {
     const body = writeMultipartBody(random, false);

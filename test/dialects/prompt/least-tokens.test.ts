@@ -4,7 +4,7 @@ import { countLeastTokens, leastBytesPerToken } from '../../../src/dialects/prom
 const count = (body: unknown): number => countLeastTokens(Buffer.from(JSON.stringify(body)), Number.POSITIVE_INFINITY);
 const says = (content: unknown) => ({ messages: [{ role: 'user', content }] });
 
-describe('the lower bound for the tokens of a prompt', () => {
+describe("the lower bound for a prompt's tokens", () => {
   /** Token counts of o200k_base. Of OpenAI's tokenizers, this one produces the fewest tokens. */
   test.each<[string, string, number, number]>([
     ['English', "It isn't the length of a prompt that matters most; it's what the model was asked to do with it.", 20, 22],
@@ -57,7 +57,7 @@ describe('counting the lower bound', () => {
     expect(count(body)).toBe(0);
   });
 
-  test('counts escaped characters in JSON like literal ones', () => {
+  test('counts escaped characters in JSON like literal characters', () => {
     const texts = ['Привет, как дела?\n\t"quoted"', '今日は天気', 'café', '😀'];
     for (const written of texts) {
       const escaped = JSON.stringify(says(written)).replace(

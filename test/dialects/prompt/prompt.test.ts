@@ -222,7 +222,7 @@ describe('responses', () => {
     });
   });
 
-  test('merges the items of one earlier response into one assistant message', () => {
+  test('merges the items of an earlier response into a single assistant message', () => {
     const { messages, extras } = parsePrompt('responses', {
       input: [
         {
@@ -345,7 +345,7 @@ describe('unusual input', () => {
     ]);
   });
 
-  test('drops messages that have neither text nor tool calls', () => {
+  test('drops messages without any text or tool calls', () => {
     expect(normalizeMessage('assistant', { text: ' \n', toolCalls: [{ name: '', arguments: '{}' }] })).toBeNull();
     expect(normalizeMessage('user', { text: 'a\0\ud800', toolCalls: [] })).toEqual(user('a\ufffd'));
   });

@@ -123,7 +123,7 @@ describe('the last user text', () => {
     ['nothing in white space', 'chat', [{ role: 'user', content: ' \n' }], null],
     ['nothing without messages', 'chat', [], null],
     ['no block that was recalled earlier', 'chat', [{ role: 'user', content: `hi ${wrapRecalled('recall', ['old'])} there` }], 'hi  there'],
-  ])('finds the last text of the user: %s', (_name, dialect, messages, text) => {
+  ])("finds the user's last text: %s", (_name, dialect, messages, text) => {
     expect(insert(dialect, JSON.stringify({ messages }))?.userText ?? null).toBe(text);
   });
 });

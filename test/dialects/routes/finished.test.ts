@@ -13,7 +13,7 @@ test.each<[boolean, 'chat' | 'messages', object]>([
   [false, 'chat', { choices: [] }],
   [true, 'messages', { content: [], stop_reason: 'end_turn' }],
   [false, 'messages', { content: [], stop_reason: null }],
-])('returns %s for the JSON response of %s %j', (finished, dialect, answer) => {
+])('finished is %s for the %s response %j', (finished, dialect, answer) => {
   expect(routeCodecs[dialect].parseResponse(Buffer.from(JSON.stringify(answer)))?.finished).toBe(finished);
 });
 
@@ -28,7 +28,7 @@ test.each<[boolean, 'chat' | 'messages', readonly unknown[]]>([
   [false, 'chat', ['[DONE]']],
   [true, 'messages', [begun, { type: 'message_delta', delta: { stop_reason: 'tool_use' } }, { type: 'message_stop' }]],
   [false, 'messages', [begun, { type: 'message_delta', delta: {} }, { type: 'message_stop' }]],
-])('returns %s for the stream of %s %j', (finished, dialect, events) => {
+])('finished is %s for the %s stream %j', (finished, dialect, events) => {
   const reader = routeCodecs[dialect].createStreamReader();
   readStream(reader, streamOf(...events));
   expect(reader.summary().finished).toBe(finished);

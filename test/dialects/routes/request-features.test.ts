@@ -44,7 +44,7 @@ describe('features of a request body', () => {
     ['code in the system prompt', JSON.stringify({ system: '```', messages: [] }), { hasCode: true }],
     ['no code in inline backticks', JSON.stringify({ messages: [{ role: 'user', content: 'the `x`' }] }), { hasCode: false }],
     ['no code outside the prompt', '{"messages":[],"stop":["```"]}', { hasCode: false }],
-  ])('finds in a request: %s', (_name, text, expected) => {
+  ])('finds %s', (_name, text, expected) => {
     expect(featuresOf(text)).toMatchObject(expected);
   });
 
@@ -53,7 +53,7 @@ describe('features of a request body', () => {
     expect(featuresOf(text)).toMatchObject({ hasCode: false, messages: 1 });
   });
 
-  test('counts at most 1,000 messages of a request', () => {
+  test('counts no more than 1,000 messages in a request', () => {
     expect(featuresOf(JSON.stringify({ messages: Array.from({ length: 1_500 }, () => ({ role: 'user' })) })).messages).toBe(1_000);
   });
 });

@@ -17,7 +17,7 @@ test('content rules check the text blocks of a message separately and joined', (
   expect(of([{ type: 'text', text: 'one' }])).toEqual(['one']);
 });
 
-test('content rules check data URLs as text unless the API expects one there', () => {
+test('content rules check a data URL as text unless the API expects a data URL there', () => {
   const url = 'data:image/png;base64,iVBORw0KGgo=';
   expect(of([{ type: 'image_url', image_url: { url } }])).toEqual([]);
   expect(of(url)).toEqual([url]);
@@ -106,7 +106,7 @@ test('content rules ignore identifiers, binary content and names defined by the 
   expect(extractRequestTexts(body)).toEqual([]);
 });
 
-test("content rules see an escaped key even if another request's key looks like it to V8", () => {
+test('content rules see an escaped key even if V8 confuses it with a key from another request', () => {
   const read = (text: string): readonly string[] => readRequestTexts(Buffer.from(text));
   expect(read('{"model":"m","messages":[],"metadata":{"ticket_title":1,"secret w\\\\u0":1}}')).toContain('secret w\\u0');
   expect(read('{"model":"m","messages":[],"metadata":{"ticket_title":1,"secret w\\u006frd":1}}')).toContain('secret word');

@@ -255,7 +255,7 @@ describe('from chat to messages', () => {
     ]);
   });
 
-  test('omits reasoning signatures of other vendors', () => {
+  test('omits reasoning signatures from other vendors', () => {
     const foreign = chunk({ reasoning_details: [{ type: 'reasoning.encrypted', data: 'x', format: 'google-gemini-v1' }] });
     expect(steps(detail({ text: 'A', signature: 'x', format: 'google-gemini-v1' }), foreign, chunk({ content: 'Hi' })).flat()).toEqual([
       thinkingStart(0),
@@ -272,7 +272,7 @@ describe('from chat to messages', () => {
     expect(out.slice(1)).toEqual([[{ type: 'ping' }], [textStart(0), text(0, 'Hi')]]);
   });
 
-  test('converts SSE comments of the vendor to ping events', () => {
+  test("converts the vendor's SSE comments to ping events", () => {
     expect(run(createStreamToMessages(names), ['', first, ''], false).steps).toEqual([[], [opening], [{ type: 'ping' }]]);
   });
 

@@ -20,11 +20,11 @@ test('keeps the choices of completion chunks that also report usage', () => {
   expect(choices).toEqual([[''], ['A'], [''], []]);
 });
 
-test('ends a completion stream with [DONE] like the vendor', () => {
+test('ends a completion stream with [DONE] as the vendor does', () => {
   expect(createCompletionStream().push(Buffer.from('data: [DONE]\n\n'))).toBe('data: [DONE]\n\n');
 });
 
-test('leaves out keep-alives and chunks that are nested too deep', () => {
+test('leaves out keep-alives and chunks that are nested too deeply', () => {
   const deep = `{"choices":${'['.repeat(10_000)}${']'.repeat(10_000)}}`;
   const stream = createCompletionStream();
   expect(stream.push(Buffer.from(`\n\n: comment\n\nevent: ping\n\ndata: ${deep}\n\ndata:\n\n`)) + stream.end()).toBe('');

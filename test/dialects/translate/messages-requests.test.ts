@@ -71,7 +71,7 @@ describe('a messages request for a chat vendor', () => {
     test.each([
       ['a string', 'Be brief.', 'Be brief.'],
       ['blocks', [{ ...text('A'), ...mark }, text('B')], 'A\n\nB'],
-    ])('turns system as %s into one message at the front', (_name, system, content) => {
+    ])('turns a system prompt given as %s into one message at the start', (_name, system, content) => {
       expect(toChat({ system }).messages).toEqual([{ role: 'system', content }, hello]);
     });
 
@@ -228,7 +228,7 @@ describe('a messages request for a chat vendor', () => {
   test.each([
     [{ tools: [nativeTool] }, []],
     [{}, ['tool_choice.disable_parallel_tool_use']],
-  ])('reports disable_parallel_tool_use as dropped only without tools: %j', (members, dropped) => {
+  ])('reports disable_parallel_tool_use as dropped only if there are no tools: %j', (members, dropped) => {
     const changes = createChanges();
     const body = { messages: [hello], tool_choice: { type: 'auto', disable_parallel_tool_use: true }, ...members };
     requestToChat(asLosslessObject(parseLossless(JSON.stringify(body))), { model: 'm', stream: false }, changes);

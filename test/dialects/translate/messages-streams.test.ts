@@ -52,7 +52,7 @@ describe('from messages to chat', () => {
     });
   });
 
-  test('numbers tool calls from 0, whatever the index of their content block', () => {
+  test('numbers tool calls from 0 regardless of the index of their content block', () => {
     const datas = [
       block(0, { type: 'text', text: '' }),
       stop(0),
@@ -92,7 +92,7 @@ describe('from messages to chat', () => {
     ]);
   });
 
-  test('generates an id for a tool use without one', () => {
+  test('generates an id for a tool use that has no id', () => {
     expect(pieces(toolBlock(0, { id: undefined }))).toEqual([callStart(0, expect.stringMatching(/^call_[0-9a-f]{24}$/))]);
   });
 
@@ -139,19 +139,19 @@ describe('from messages to chat', () => {
     ]);
   });
 
-  test('ignores unknown events of a messages vendor', () => {
+  test('ignores unknown events from a messages vendor', () => {
     const unknown = [{ type: 'news' }, delta(0, { type: 'citations_delta' }), block(1, { type: 'news' }), json(7, '{}')];
     expect(pieces(...unknown)).toEqual([]);
   });
 
-  test("converts a call of the gateway's JSON answer tool to text", () => {
+  test("converts a call to the gateway's JSON answer tool to text", () => {
     const datas = [toolBlock(0, { name: jsonAnswerToolName }), json(0, '{"a":'), json(0, '1}'), stop(0)];
     expect(pieces(...datas)).toEqual([chunk({ content: '{"a":' }), chunk({ content: '1}' })]);
     expect(pieces(...datas, ...ends('tool_use'))).toContainEqual(chunk({}, 'stop'));
     expect(pieces(toolBlock(0, { name: jsonAnswerToolName }), stop(0))).toEqual([chunk({ content: '{}' })]);
   });
 
-  test('sends the latest token counts of a messages vendor', () => {
+  test('sends the latest token counts from a messages vendor', () => {
     const counted = pieces(
       { type: 'message_delta', delta: {}, usage: { input_tokens: 7, cache_read_input_tokens: 0, output_tokens: 3 } },
       { type: 'message_stop' },

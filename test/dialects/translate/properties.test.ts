@@ -33,7 +33,7 @@ describe("a stream assembled by the client's SDK", () => {
   // Responses without ids are forwarded unchanged, but the SDKs can't parse them.
   const whole = said.map((answer) => ({ ...answer, hasToolIds: true, hasUsage: true }));
 
-  test("a chat stream assembles to the chat vendor's response", async () => {
+  test("an SDK assembles a chat stream into the vendor's response", async () => {
     await fc.assert(
       fc.asyncProperty(whole, async (answer) => {
         expect(await readChatStream(chatStream(answer))).toEqual(readChatResponse(chatAnswer(answer)));
@@ -41,7 +41,7 @@ describe("a stream assembled by the client's SDK", () => {
     );
   });
 
-  test("a message stream assembles to the messages vendor's response", async () => {
+  test("an SDK assembles a message stream into the vendor's response", async () => {
     await fc.assert(
       fc.asyncProperty(whole, async (answer) => {
         expect(await readMessagesStream(named(messagesStream(answer)))).toEqual(readMessagesResponse(messagesAnswer(answer)));
@@ -49,7 +49,7 @@ describe("a stream assembled by the client's SDK", () => {
     );
   });
 
-  test('a translated chat stream assembles to the translated response', async () => {
+  test('an SDK assembles a translated chat stream into the translated response', async () => {
     await fc.assert(
       fc.asyncProperty(said, async (answer) => {
         const stream = translateStream(createStreamToMessages(names), chatStream(answer));
@@ -58,7 +58,7 @@ describe("a stream assembled by the client's SDK", () => {
     );
   });
 
-  test('a translated message stream assembles to the translated response', async () => {
+  test('an SDK assembles a translated message stream into the translated response', async () => {
     await fc.assert(
       fc.asyncProperty(said, async (answer) => {
         const stream = translateStream(createStreamToChat(names), messagesStream(answer));
@@ -176,7 +176,7 @@ describe('a request translated to the other dialect and back', () => {
     .tuple(fc.array(exchange, { maxLength: 6 }), content)
     .map(([exchanges, last]) => [...exchanges.flat(), { role: 'user', content: last }, { role: 'user', content: 'And?' }]);
 
-  test('translating a request there and back keeps texts, images, files and tool calls in order', () => {
+  test('a translation round trip keeps texts, images, files and tool calls in order', () => {
     fc.assert(
       fc.property(messages, (list) => {
         const there = JSON.stringify(requestToMessages({ messages: list }, { model: 'a', maxTokens: 1, stream: false }));
@@ -190,7 +190,7 @@ describe('a request translated to the other dialect and back', () => {
     );
   });
 
-  test('translating a request there and back keeps the text and signature of reasoning', () => {
+  test('a translation round trip keeps the text and signature of reasoning', () => {
     const reasoned = fc.array(
       said.map((answer) => ({ ...answer, tools: [], text: answer.text.trim() || 'So.' })),
       { maxLength: 4 },
@@ -228,7 +228,7 @@ describe('a request translated to the other dialect and back', () => {
     return ['text', 'tool_use'].includes(asString(asObject(block).type) ?? '');
   }
 
-  test('translating a request there and back keeps tools, limits and the response format', () => {
+  test('a translation round trip keeps tools, limits and the response format', () => {
     const strict = fc.constantFrom({}, { strict: true });
     const tools = fc.array(
       fc.tuple(fc.stringMatching(/^[a-z]{1,8}$/), objectText, strict).map(([name, properties, mark]) => ({

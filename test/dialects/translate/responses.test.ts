@@ -230,7 +230,7 @@ describe('a messages response for a chat caller', () => {
     ['no blocks', [], ''],
     ['only tool calls', [use], null],
     ['only thinking', [{ type: 'redacted_thinking', data: 'x' }], ''],
-  ])('sets the content for %s', (_name, content, expected) => {
+  ])('sets the content of a response with %s', (_name, content, expected) => {
     expect(asLosslessObject(choiceOf(ofMessages(content)).message).content).toBe(expected);
   });
 

@@ -31,7 +31,7 @@ describeDatabases('closing idle conversations', (database) => {
     return timer?.active === true;
   };
 
-  test('closes every idle conversation and waits until the next one is idle', async () => {
+  test('closes all idle conversations and waits until the next one becomes idle', async () => {
     const projectId = await createProject(database());
     await open(projectId, idleMs + 5_000, idleMs, idleMs - 120_000, 0);
     const result = await read(projectId);
@@ -46,7 +46,7 @@ describeDatabases('closing idle conversations', (database) => {
     expect(states.slice(2)).toMatchObject([{ state: 'stored' }, { state: 'stored' }]);
   });
 
-  test('waits for conversations that become idle within the same minute with one check', async () => {
+  test('waits at least a minute before it checks for idle conversations again', async () => {
     const projectId = await createProject(database());
     await open(projectId, idleMs - 1_000);
     expect(await read(projectId)).toEqual({ kind: 'wait', waitMs: 60_000, read: 0, waiting: 1 });
@@ -71,7 +71,7 @@ describeDatabases('closing idle conversations', (database) => {
     expect(await read(projectId)).toEqual({ kind: 'done', read: 30 });
   });
 
-  test('closes no conversations in a run that has been replaced by a newer one', async () => {
+  test('closes no conversations if a newer run has taken over', async () => {
     const [ours, theirs] = [await createProject(database()), await createProject(database())];
     await open(ours, idleMs);
     await open(theirs, idleMs);

@@ -128,7 +128,7 @@ const repeat: Record<Route, (answer: string, toolCalls: ToolCalls) => unknown[]>
 };
 
 describeAnyDatabase('random dialogues', (database) => {
-  test('assigns calls to one conversation per project, source and subject', async () => {
+  test('assigns all calls of a dialogue to the same conversation', async () => {
     await fc.assert(
       fc.asyncProperty(dialogues, fc.infiniteStream(fc.nat()), async (list, numbers) => {
         const next = (bound: number): number => Number(numbers.next().value) % bound;

@@ -114,7 +114,7 @@ describeAnyDatabase('episodes', (database) => {
     expect(await getEpisode(projectId, id)).toMatchObject({ state: 'read', text: whole });
   });
 
-  test('limits the title to one line of 200 code points', async () => {
+  test('limits a conversation title to one line of 200 code points', async () => {
     const projectId = await createProject(database());
     const image = { role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://images.test/a.png' } }] };
     await record(database(), [

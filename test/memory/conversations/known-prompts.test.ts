@@ -32,7 +32,7 @@ function damage(body: Buffer, random: Random): Buffer {
 }
 
 test.each(['chat', 'messages', 'responses'] as const)(
-  'masks %s sessions the same way whether or not earlier prompts are known',
+  'scans %s sessions with the same result even if earlier prompts are known',
   (route) => {
     let known = 0;
     let refused = 0;
@@ -56,7 +56,7 @@ test.each(['chat', 'messages', 'responses'] as const)(
   },
 );
 
-test.each([0, 10, 20, 21])('finds a word with an escaped letter in message %i of a session', (escaped) => {
+test.each([0, 10, 20, 21])('detects an escaped ASCII letter in message %i of a session', (escaped) => {
   const knownPrompts = createKnownPrompts();
   const texts = Array.from({ length: 21 }, (_, n) => `${n} `.repeat(500) + (n === escaped ? 'web_search' : ''));
   const found = [20, 20, 21].map((length) => {
@@ -73,7 +73,7 @@ test.each([0, 10, 20, 21])('finds a word with an escaped letter in message %i of
   ]);
 });
 
-test("doesn't reuse the prompts of one project for another", () => {
+test("doesn't reuse one project's prompts for another", () => {
   const knownPrompts = createKnownPrompts();
   const messages = Array.from({ length: 20 }, (_, n) => ({ role: 'user', content: `${n} `.repeat(500) }));
   const knownOf = (project: string): number => {
@@ -84,7 +84,7 @@ test("doesn't reuse the prompts of one project for another", () => {
   expect([knownOf('one'), knownOf('one'), knownOf('two')]).toEqual([0, 1, 0]);
 });
 
-test('counts only the new bytes of a longer prompt, and marks the parts that the next prompt may repeat', () => {
+test('counts only the new bytes of a growing prompt and marks the parts that may be repeated', () => {
   const knownPrompts = createKnownPrompts();
   const messages = Array.from({ length: 20 }, (_, n) => ({ role: 'user', content: `${n} `.repeat(500) }));
   const tools = [{ type: 'function', function: { name: 'read', description: 'Reads a file. '.repeat(200) } }];

@@ -70,7 +70,7 @@ test.each(bodies)('parses a large body with %s the same way as a small one', asy
   expect(content.request.toString() === json).toBe(true);
 });
 
-test('joins the response with the assistant message that it continues', () => {
+test('appends the response to the assistant message that it continues', () => {
   const messages = [
     { role: 'user', content: 'continue' },
     { role: 'assistant', content: 'once' },

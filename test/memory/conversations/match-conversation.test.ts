@@ -60,7 +60,7 @@ const cases: readonly Case[] = [
     filed: [0, 1],
   },
   {
-    title: 'two callers with an identical start continue in separate conversations',
+    title: 'two callers that begin identically continue in separate conversations',
     steps: [first, first, second, { lines: ['u q1', 'a r1', 'u other'], answer: 'x' }],
     conversations: [[...one, 'u other', 'a x'], two],
     filed: [0, 1, 1, 0],
@@ -73,13 +73,13 @@ const cases: readonly Case[] = [
     filed: [0, 0, 0, 0],
   },
   {
-    title: 'a call that arrives after its successor is attributed to its response',
+    title: 'a call that arrives after the next one is still matched by its response',
     steps: [first, third, second],
     conversations: [three],
     filed: [0, 0, 0],
   },
   {
-    title: 'a first call that arrives last is attributed to its response',
+    title: 'a first call that arrives last is still matched by its response',
     steps: [
       { ...second, at: 10 },
       { ...third, at: 20 },
@@ -89,7 +89,7 @@ const cases: readonly Case[] = [
     filed: [0, 0, 0],
   },
   {
-    title: 'calls may be missing in between',
+    title: 'a call joins its conversation even if the previous call is missing',
     steps: [first, third],
     conversations: [three],
     filed: [0, 0],
@@ -153,7 +153,7 @@ const cases: readonly Case[] = [
     filed: [0, 0, 0, 0, 0],
   },
   {
-    title: 'a client that has dropped old messages can continue',
+    title: 'a client that has dropped old messages can continue its conversation',
     steps: [
       first,
       second,
@@ -165,7 +165,7 @@ const cases: readonly Case[] = [
     filed: [0, 0, 0, 0, 0],
   },
   {
-    title: 'a shortened history that fits two conversations joins neither without a subject',
+    title: 'without a subject, a shortened history that fits two conversations opens a new one',
     steps: [
       { lines: ['u x', 'a r', 'u thanks'], answer: 'bye' },
       { lines: ['u y', 'a r', 'u thanks'], answer: 'bye' },
@@ -179,7 +179,7 @@ const cases: readonly Case[] = [
     filed: [0, 1, 2],
   },
   {
-    title: 'one common assistant message is not enough without a subject',
+    title: "without a subject, one shared assistant message isn't enough to join a conversation",
     steps: [first, second, { lines: ['a r2', 'u q9'], answer: 'x' }],
     conversations: [two, ['a r2', 'u q9', 'a x']],
     filed: [0, 0, 1],
@@ -220,7 +220,7 @@ const cases: readonly Case[] = [
     filed: [0, 0, 0],
   },
   {
-    title: 'a call repeated after its conversation was closed opens a new one',
+    title: 'a call repeated after its conversation was closed opens a new conversation',
     steps: [first, second, third, { ...second, afterReading: true }],
     conversations: [three, two],
     filed: [0, 0, 0, 1],

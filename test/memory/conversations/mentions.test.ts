@@ -14,13 +14,13 @@ test.each<[string, { memory: string; response: string; prompt?: string; common?:
   ],
   ['nothing for a single word', { memory: 'Prefers vegetarian food', response: 'A vegetarian eats plants.' }, []],
   ['nothing for short words', { memory: 'It is as it was then', response: 'As it was then' }, []],
-  ['nothing for the digit of a list', { memory: 'Has 2 cats', response: '1. one\n2. two' }, []],
+  ['nothing for a list number', { memory: 'Has 2 cats', response: '1. one\n2. two' }, []],
   ['nothing that the prompt contains', { memory: 'Lives in Oslo', response: 'Oslo is nice', prompt: 'Tell me about Oslo' }, []],
-  ['nothing that is common', { memory: 'Writes invoices monthly', response: 'Invoices monthly', common: ['invoices'] }, []],
-  ['nothing for a name at the beginning', { memory: 'Ada likes tea', response: 'Ada' }, []],
+  ['nothing if the word is common', { memory: 'Writes invoices monthly', response: 'Invoices monthly', common: ['invoices'] }, []],
+  ['nothing for a name at the beginning of the memory', { memory: 'Ada likes tea', response: 'Ada' }, []],
   ['words of scripts without spaces', { memory: '用户住在奥斯陆', response: '奥斯陆现在很冷' }, ['奥斯', '斯陆']],
   ['at most five terms', { memory: 'Uses 11 12 13 14 15 16', response: '11 12 13 14 15 16' }, ['11', '12', '13', '14', '15']],
-])('finds %s', (_title, { memory, response, prompt = '', common = [] }, expected) => {
+])('searches a response for mentions of a memory and finds %s', (_title, { memory, response, prompt = '', common = [] }, expected) => {
   expect(findMentions({ memory, response, prompt, common: new Set(common) })).toEqual(expected);
 });
 

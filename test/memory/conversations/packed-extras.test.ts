@@ -4,7 +4,7 @@ import { createRandom } from './sessions.ts';
 
 const letters = ['a', 'ü', '茶', '😀', '\n', '\r\n', '"', '\\', '[', ' ', '\u2028', '{"a":1}\n'];
 
-test('returns random extras unchanged', () => {
+test('packs and unpacks random tool results and thinking without changing them', () => {
   const random = createRandom(1);
   const textOf = (length: number) => Array.from({ length }, () => letters[random(letters.length)]).join('');
   for (let round = 0; round < 300; round += 1) {

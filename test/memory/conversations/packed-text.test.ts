@@ -5,12 +5,12 @@ import { packText, unpackText } from '../../../src/memory/conversations/packed-t
 const unpack = ({ content, isCompressed }: ReturnType<typeof packText>): string =>
   unpackText({ content: Buffer.from(content, 'hex'), isCompressed });
 
-test.each([0, 1, 255, 256, 1_000, 8_191, 8_192, 8_193, 100_000])('returns a text of %d characters unchanged', (length) => {
+test.each([0, 1, 255, 256, 1_000, 8_191, 8_192, 8_193, 100_000])('packs and unpacks %d characters without changing them', (length) => {
   const text = 'The kettle is on, naïve 茶. '.repeat(length).slice(0, length);
   expect(unpack(packText(text))).toBe(text);
 });
 
-test("compresses long texts, and leaves a text as it is if compression doesn't help", () => {
+test('compresses a long text only if that makes it smaller', () => {
   const words = 'a line of code; '.repeat(100);
   expect(packText(words).content.length).toBeLessThan(words.length);
   const random = Array.from({ length: 400 }, (_, n) => String.fromCodePoint(0x4e00 + ((n * 7_919) % 20_000))).join('');

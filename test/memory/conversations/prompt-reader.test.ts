@@ -22,7 +22,7 @@ function contentsOf({ context, extras, parts, prefill }: MaskedPrompt): unknown 
 }
 
 test.each(['chat', 'messages', 'responses'] as const)(
-  'parses %s sessions turn by turn with the same result as a complete parse',
+  'parses %s sessions incrementally with the same result as a complete parse',
   (route) => {
     const masker = createCredentialMasker();
     for (let seed = 1; seed <= 60; seed += 1) {

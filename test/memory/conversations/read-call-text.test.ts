@@ -69,7 +69,7 @@ describeDatabases('the text of a call', (database) => {
     ]);
   });
 
-  test('reports whether a prompt has more system messages than it returns', async () => {
+  test('reports if a prompt has more system messages than were returned', async () => {
     const projectId = await createProject(database());
     const call = settledCall({ projectId, at: 1, body: chatBody('s one', 's two', 's three', 'u hi'), answer: 'hello' });
     await record(database(), [call]);
@@ -78,7 +78,7 @@ describeDatabases('the text of a call', (database) => {
     expect(await read(2)).toMatchObject({ extras: [{ text: 'two' }, { text: 'three' }], hasMoreExtras: true });
   });
 
-  test("shows a call's conversation and its recalled memories, even those that were deleted later", async () => {
+  test("shows a call's conversation and recalled memories, including memories deleted since", async () => {
     const projectId = await createProject(database());
     const call = settledCall({ projectId, at: 1, body: chatBody('u one'), answer: 'two' });
     await record(database(), [call]);

@@ -141,7 +141,7 @@ describeDatabases('recording calls', (database) => {
     ['from an unlisted source', { source: 'unlisted' }],
     ['without a source', { hasExplicitSource: false }],
   ];
-  test.each(unrecorded)('stores a call %s without recording it', async (_title, options) => {
+  test.each(unrecorded)('stores the text of a call %s, but adds it to no conversation', async (_title, options) => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { only_senders: ['acme'] });
     const call = settledCall({ projectId, body: chatBody('s Be brief.', 'u q1'), answer: 'r1', subject: 'ann', ...options });
@@ -175,7 +175,7 @@ describeDatabases('recording calls', (database) => {
     ]);
   });
 
-  test("stores calls but doesn't record them while memory is off", async () => {
+  test('stores calls without adding them to conversations while memory is off', async () => {
     const projectId = await createProject(database());
     const calls = [
       settledCall({ projectId, at: 0, body: chatBody('u q1'), answer: 'r1' }),
@@ -189,7 +189,7 @@ describeDatabases('recording calls', (database) => {
     expect((await listConversations(database(), projectId)).map(({ lines }) => lines)).toEqual([['u q2', 'a r2']]);
   });
 
-  test("uses the call's own settings, even if the project's settings have changed", async () => {
+  test("uses the settings from the time of the call, even if the project's settings have changed", async () => {
     const projectId = await createProject(database());
     const call = (isRecorded: boolean, at: number) =>
       settledCall({ projectId, at, isRecorded, body: chatBody(`u ${isRecorded} ${at}`), answer: 'r' });
@@ -243,7 +243,7 @@ describeDatabases('recording calls', (database) => {
     expect((await listConversations(database(), other)).map(({ lines }) => lines)).toEqual([three]);
   });
 
-  test('stores the end of a history again if it was deleted in the meantime', async () => {
+  test('stores the last messages of a history again if they were deleted', async () => {
     const projectId = await createProject(database());
     const calls = [first, second, third].map((step, index) =>
       settledCall({ projectId, ...step, at: index, body: chatBody(...step.lines), mode: 'off' }),

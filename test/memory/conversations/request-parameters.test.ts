@@ -27,7 +27,7 @@ test("stores no parameters if the body is too long or isn't a JSON object", () =
   for (const body of ['', '[1]', '{"temperature": ', '"text"']) expect(read(body)).toBeNull();
 });
 
-test('reads simple parameters from a parsed request, and detects when the body has to be scanned instead', () => {
+test('reads simple parameters from a parsed request, or reports that the body has to be scanned', () => {
   const plain = '{"model":"m","messages":[],"temperature":0.5,"seed":1,"seed":2,"store":null,"stream":false}';
   expect(readPlainParameters(JSON.parse(plain))).toBe('{"temperature":0.5,"seed":2,"store":null,"stream":false}');
   expect(JSON.parse(read(plain) ?? '')).toEqual({ temperature: 0.5, seed: 2, store: null, stream: false });

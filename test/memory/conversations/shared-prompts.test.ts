@@ -106,7 +106,7 @@ async function findDamage(database: Database): Promise<unknown[]> {
 }
 
 describeDatabases('prompts that have texts in common', (database, testOnAny) => {
-  test('stores only what is new in the prompt of each turn', async () => {
+  test("stores only the new parts of each turn's prompt", async () => {
     const projectId = await createProject(database());
     const calls = session(projectId, 'ann', 30, { reorders: true });
     for (const call of calls.slice(0, 10)) await record(database(), [call]);
@@ -127,7 +127,7 @@ describeDatabases('prompts that have texts in common', (database, testOnAny) => 
     expect(await findDamage(database())).toEqual([]);
   });
 
-  test("keeps parts of an erased subject's prompts that other prompts still use", async () => {
+  test("keeps an erased subject's prompt parts if other prompts still use them", async () => {
     const projectId = await createProject(database());
     const [mine, theirs] = [session(projectId, 'eve', 9, { subject: 'eve' }), session(projectId, 'bob', 9, { subject: 'bob' })];
     for (const call of [...mine, ...theirs]) await record(database(), [call]);
@@ -145,7 +145,7 @@ describeDatabases('prompts that have texts in common', (database, testOnAny) => 
     expect(await countRows(database(), projectId)).toEqual({ texts: 0, parts: 0 });
   });
 
-  test('sends a text that it has stored before only if the text is gone', async () => {
+  test('sends a known text to the database again only if it has been deleted', async () => {
     const projectId = await createProject(database());
     const packed = Buffer.from(packText(system).content, 'hex');
     /**
@@ -195,7 +195,7 @@ describeDatabases('prompts that have texts in common', (database, testOnAny) => 
     expect(await findDamage(database())).toEqual([]);
   });
 
-  test('converts prompts stored by an older release after a day', async () => {
+  test('converts prompts from an older release a day after the upgrade', async () => {
     const projectId = await createProject(database());
     const calls = session(projectId, 'before', 8);
     await record(database(), calls);
@@ -233,7 +233,7 @@ describeDatabases('prompts that have texts in common', (database, testOnAny) => 
     expect(await findDamage(database())).toEqual([]);
   });
 
-  test("packs a request's new texts together, and stores a text again if another chain needs only that one", async () => {
+  test("packs a request's new texts together, but stores a text separately if another chain needs only that text", async () => {
     const projectId = await createProject(database());
     const calls = session(projectId, 'pack', 9);
     const recordTurn = async (turn: number) => record(database(), calls.slice(turn, turn + 1));
@@ -257,7 +257,7 @@ describeDatabases('prompts that have texts in common', (database, testOnAny) => 
     expect(rows.map(({ role }) => role).filter((role) => !['user', 'assistant'].includes(role))).toEqual(['binary', 'extras', 'extras']);
   });
 
-  test('returns the newest extras of a long prompt, and says that there are more', async () => {
+  test('returns the newest tool results of a long prompt and reports if there is more', async () => {
     const projectId = await createProject(database());
     const call = session(projectId, 'newest', 9)[8];
     await record(database(), [call as SettledCall]);
@@ -271,7 +271,7 @@ describeDatabases('prompts that have texts in common', (database, testOnAny) => 
     }
   });
 
-  test('still finds older stored parts after the most recently stored ones are deleted', async () => {
+  test('still finds older prompt parts after the newest ones are deleted', async () => {
     const projectId = await createProject(database());
     const calls = session(projectId, 'gone', 9);
     const retention = createRetention({ database: database(), clock: { now: Date.now } });
@@ -284,7 +284,7 @@ describeDatabases('prompts that have texts in common', (database, testOnAny) => 
     expect(await findDamage(database())).toEqual([]);
   });
 
-  test('finds parts that another process has stored', async () => {
+  test('finds prompt parts that another process has stored', async () => {
     const projectId = await createProject(database());
     const other = await createProject(database());
     const calls = session(projectId, 'both', 9);
@@ -307,7 +307,7 @@ describeDatabases('prompts that have texts in common', (database, testOnAny) => 
     expect(await findDamage(database())).toEqual([]);
   });
 
-  testOnAny('keeps every prompt readable when calls of random sessions are stored and deleted', async () => {
+  testOnAny('keeps all prompts readable while calls of random sessions are stored and deleted', async () => {
     const projectId = await createProject(database());
     const retention = createRetention({ database: database(), clock: { now: Date.now } });
     const random = createRandom(5);
@@ -354,7 +354,7 @@ async function withDatabases(count: number, work: (first: Database, ...others: r
  * reads, and connections break.
  */
 describePostgres('concurrent writes, erasures, cleanups and exports', () => {
-  test("doesn't delete a shared part of a prompt while a call that uses it is being stored", async () => {
+  test("doesn't delete a shared prompt part while a call that uses it is being stored", async () => {
     await withDatabases(2, async (admin, other) => {
       const projectId = await createProject(admin);
       await putMemorySettings(admin, projectId, { delete_conversations_after_days: 1, delete_unlearned: true });
@@ -379,7 +379,7 @@ describePostgres('concurrent writes, erasures, cleanups and exports', () => {
     });
   });
 
-  test('deletes all unused parts of prompts and nothing else', async () => {
+  test('deletes all unused prompt parts and nothing else', async () => {
     await withDatabases(4, async (admin, ...processes) => {
       const projectId = await createProject(admin);
       await putMemorySettings(admin, projectId, { delete_conversations_after_days: 1, delete_unlearned: true });

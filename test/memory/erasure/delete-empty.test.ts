@@ -13,7 +13,7 @@ import { chatBody, createProject, record, settledCall } from '../calls.ts';
 const dayMs = 24 * 3_600_000;
 
 describeDatabases('erasures that found nothing', (database) => {
-  test('are deleted after 30 days, unless they later turned out to be needed', async () => {
+  test('deletes empty erasures after 30 days unless they are still needed', async () => {
     const projectId = await createProject(database());
     const steps = createErasureSteps({ database: database(), listLive: async () => [], deleteRuns: async () => undefined });
     const eraseAt = async (days: number, subject: string): Promise<string> => {

@@ -9,7 +9,7 @@ import { describeDatabases } from '../../db/databases.ts';
 import { createProject, record, settledCall } from '../calls.ts';
 
 describeDatabases('the end of an erasure', (database) => {
-  test('postpones the end of an erasure while prompts from before it are still being stored', async () => {
+  test("doesn't finish an erasure while older prompts of the subject are still stored", async () => {
     const projectId = await createProject(database());
     const { id, erasedAt } = await createErase({ database: database(), clock: systemClock })({
       projectId,
@@ -31,7 +31,7 @@ describeDatabases('the end of an erasure', (database) => {
     expect(rows).toEqual([{ state: 'done' }]);
   });
 
-  test("doesn't wait for rows that a host with a slow clock stored after the erasure", async () => {
+  test('finishes an erasure even if a host with a slow clock has stored new rows', async () => {
     const projectId = await createProject(database());
     const erase = createErase({ database: database(), clock: systemClock });
     const { id } = await erase({ projectId, subject: 'Ada', askedBy: 'key:a' });
@@ -43,7 +43,7 @@ describeDatabases('the end of an erasure', (database) => {
     expect(await database().query(`select state from erasures where id = $1::uuid`, [id])).toEqual([{ state: 'done' }]);
   });
 
-  test("erases the subject's rows even if they are beyond the first page", async () => {
+  test('finds remaining rows of an erased subject even if they are beyond the first page', async () => {
     const projectId = await createProject(database());
     await database().query(
       `insert into memory_entities (id, project_id, subject, name, folded_name, created_at)

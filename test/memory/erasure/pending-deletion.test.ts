@@ -36,7 +36,7 @@ describeDatabases('shortening the deletion period', (database) => {
   const week = { delete_conversations_after_days: 7 };
   const planned = { ...week, delete_unlearned: false, effective_at: formatTime(start + dayMs), conversations: 1 };
 
-  test('applies a shorter deletion period in the first cleanup that is at least a day after the change', async () => {
+  test('applies a shorter deletion period no earlier than a day after the change', async () => {
     const projectId = await createTalk();
     const settings = settingsOf(database());
     expect(await settings.change(projectId, week)).toMatchObject({
@@ -70,7 +70,7 @@ describeDatabases('shortening the deletion period', (database) => {
     expect(await countOf(projectId)).toBe(1);
   });
 
-  test('applies a shorter deletion period at once if nothing would be deleted within a day', async () => {
+  test('applies a shorter deletion period immediately if nothing would be deleted within a day', async () => {
     const projectId = await createTalk();
     const settings = settingsOf(database());
     const set = async (days: number | null) =>
@@ -83,7 +83,7 @@ describeDatabases('shortening the deletion period', (database) => {
     expect(await settings.read(projectId)).toMatchObject({ delete_conversations_after_days: 90 });
   });
 
-  test('cancels a pending shorter deletion period if an older version of the gateway changes the setting', async () => {
+  test('cancels a pending shorter deletion period if an older gateway version changes the setting', async () => {
     const projectId = await createTalk();
     const settings = settingsOf(database());
     await settings.update(projectId, week);

@@ -108,7 +108,7 @@ describeDatabases('retention', (database, testOnAny) => {
     expect(await count(database(), 'parts', projectId)).toBe(0);
   });
 
-  test('deletes old conversations that the gateway has given up learning from', async () => {
+  test('deletes old conversations if learning from them has failed or was stopped', async () => {
     for (const [group, batch] of [
       ['failed', 'running'],
       ['failed', 'failed'],
@@ -124,7 +124,7 @@ describeDatabases('retention', (database, testOnAny) => {
     }
   });
 
-  test('deletes prompts that belong to no conversation once they are old enough', async () => {
+  test("deletes old prompts that don't belong to a conversation", async () => {
     const projectId = await projectWith(7);
     const keeps = await projectWith(null);
     const loose = (days: number, more: object, id = projectId) =>
@@ -145,7 +145,7 @@ describeDatabases('retention', (database, testOnAny) => {
     expect(await count(database(), 'parts', keeps)).toBe(2);
   });
 
-  test('applies the retention period whether memory is on or off', async () => {
+  test('applies the retention period even while memory is off', async () => {
     const projectId = await projectWith(7);
     await record(database(), [talk(projectId, 'old')]);
     await learnAll(projectId);
@@ -173,7 +173,7 @@ describeDatabases('retention', (database, testOnAny) => {
     expect((await listConversations(database(), projectId)).map(({ subject }) => subject)).toEqual(['unread']);
   });
 
-  test('keeps deleting unlearned conversations if memory was off before migration 0051', async () => {
+  test('keeps deleting unlearned conversations of projects that had memory off before migration 0051', async () => {
     const [off, on, never] = [await projectWith(7, { enabled: false }), await projectWith(7), await projectWith(null, { enabled: false })];
     const migration = new URL('../../../src/db/migrations/0051_unlearned_while_off.sql', import.meta.url);
     await database().query(await readFile(migration, 'utf8'));

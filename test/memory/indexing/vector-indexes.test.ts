@@ -72,7 +72,7 @@ describeDatabases('vector indexes', (database) => {
     expect(await indexes()).toEqual(indexesOf([3, three]));
   });
 
-  test('keeps using an exact scan for a small project when a large one uses the same model', async () => {
+  test('searches a small project with an exact scan even if a large project uses the same model', async () => {
     if (!isServer()) return;
     const [large, small] = [await embed(2_000, 16), await embed(30, 16)];
     await buildAll();
@@ -108,7 +108,7 @@ describeDatabases('vector indexes', (database) => {
     expect(await search(small)).toEqual(exact);
   });
 
-  test("doesn't start to build an index after an abort", async () => {
+  test("doesn't start building an index after an abort", async () => {
     if (database().kind === 'embedded') return;
     await embed(60, 11);
     await expect(buildVectorIndex(database(), AbortSignal.abort(), 50)).rejects.toMatchObject({ name: 'AbortError' });

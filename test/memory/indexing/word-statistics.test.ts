@@ -36,7 +36,7 @@ async function wordsOf(database: Database, projectId: string): Promise<unknown[]
 }
 
 describeDatabases('word statistics', (database) => {
-  test('counts the words of a large project, and counts them again when a subject is erased', async () => {
+  test("counts a large project's words and recounts them when a subject is erased", async () => {
     const projectId = await fill(database());
     await refreshWordStatistics(database(), projectId, Date.now());
     expect(await wordsOf(database(), projectId)).toEqual(['annsword', 'tea']);
@@ -44,7 +44,7 @@ describeDatabases('word statistics', (database) => {
     expect(await wordsOf(database(), projectId)).toEqual(['tea']);
   });
 
-  test('counts words of memories separately from those of conversations', async () => {
+  test('counts words in memories and in conversations separately', async () => {
     const projectId = await fill(database());
     await record(
       database(),
@@ -63,7 +63,7 @@ describeDatabases('word statistics', (database) => {
     ]);
   });
 
-  test("doesn't count words again if the erased subject has no texts", async () => {
+  test("doesn't recount words if the erased subject has no texts", async () => {
     const projectId = await fill(database());
     await refreshWordStatistics(database(), projectId, Date.now());
     await database().query(`update memory_words set passages = 7 where project_id = $1::uuid`, [projectId]);
@@ -74,7 +74,7 @@ describeDatabases('word statistics', (database) => {
     ]);
   });
 
-  test('lets two processes count the words of the same project at the same time', async () => {
+  test("lets two processes count a project's words at the same time", async () => {
     // PGlite runs the transactions one after the other.
     if (database().kind === 'embedded') return;
     const projectId = await fill(database());
@@ -92,7 +92,7 @@ describeDatabases('word statistics', (database) => {
     expect(await wordsOf(database(), projectId)).toEqual(['annsword', 'tea']);
   });
 
-  test('leaves out the words of a subject that is erased while words are counted', async () => {
+  test('leaves out the words of a subject that is erased during the count', async () => {
     // PGlite runs the transactions one after the other.
     if (database().kind === 'embedded') return;
     const projectId = await fill(database());
@@ -154,7 +154,7 @@ describeDatabases('vectors of passages', (database) => {
     ]);
   });
 
-  test('starts again if an embedding model becomes available just as the embedding run ends', async () => {
+  test('starts another embedding run if a model becomes available just as a run ends', async () => {
     const projectId = await createProject(database());
     await database().query('insert into memory_embeddings (project_id, run, active) values ($1::uuid, 1, true)', [projectId]);
     const models = [null, 'model'];

@@ -30,7 +30,7 @@ function fileFact(text: string): object {
   return { merges: [], facts, page: 'Likes tea.' };
 }
 
-describeDatabases('facts of memories that are removed', (database) => {
+describeDatabases('facts of removed memories', (database) => {
   const itemsOf = () => createItems({ database: database(), clock: systemClock });
   const validFacts = (projectId: string) =>
     database().query('select fact from memory_facts where project_id = $1::uuid and valid_to is null', [projectId]);

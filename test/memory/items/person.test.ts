@@ -30,7 +30,7 @@ describeDatabases('memories of people', (database) => {
   const list = (projectId: string, filter: Partial<ItemFilter> = {}) =>
     listItems(database(), projectId, { ...any, ...filter }, { before: null, limit: 50 });
 
-  test('checks a memory that a person writes in the same way as one that a key writes', async () => {
+  test('checks memories written by people in the same way as memories written with a key', async () => {
     const projectId = await createProject(database());
     const written = await write(projectId, `The token is ${generateSecret().secret}`, person, { pinned: true });
     expect(written).toMatchObject({ origin: 'person', author: person.author, pinned: true });
@@ -44,7 +44,7 @@ describeDatabases('memories of people', (database) => {
     await expect(items().correct(projectId, written.id, 'Off', person)).rejects.toMatchObject({ code: 'memory_off' });
   });
 
-  test("lets people correct each other's memories, but doesn't let a key do so", async () => {
+  test("lets a person correct any memory, but doesn't let a key correct a person's memory", async () => {
     const projectId = await createProject(database());
     for (const by of [key, person]) {
       const { id } = await write(projectId, 'Likes tea', by);
@@ -74,7 +74,7 @@ describeDatabases('memories of people', (database) => {
     expect((await readItemDetails(database(), projectId, removed.id))?.item).toMatchObject({ closedBy: key.author });
   });
 
-  test("takes from the audit log who removed a memory if the memory itself doesn't say", async () => {
+  test("looks up in the audit log who removed a memory if the memory itself doesn't say", async () => {
     const projectId = await createProject(database());
     const [audited, live, unknown] = [await write(projectId, 'one'), await write(projectId, 'two'), await write(projectId, 'three')];
     for (const { id } of [audited, unknown]) await items().remove(projectId, id, person);
@@ -117,7 +117,7 @@ describeDatabases('memories of people', (database) => {
     expect(await database().query(`select kind from memory_batches where project_id = $1::uuid`, [projectId])).toEqual([{ kind: 'page' }]);
   });
 
-  test('accepts only one of several corrections of a memory at the same time', async () => {
+  test('accepts only one of several concurrent corrections of a memory', async () => {
     const projectId = await createProject(database());
     const { id } = await write(projectId, 'Original', key);
     const results = await Promise.allSettled([

@@ -90,7 +90,7 @@ describeAnyDatabase('a running learning batch', (database) => {
     ]);
   });
 
-  test('starts a learning batch again at the next check if its Temporal run was terminated', async () => {
+  test('restarts a learning batch at the next check if its Temporal run was terminated', async () => {
     const { projectId, learner, workflowId } = await begin();
     await deliver(database(), projectId);
     const check = () => learner.activities.checkLearning(projectId);

@@ -52,7 +52,7 @@ describe('merging memories', () => {
   ])('rejects a merge of memories %s', (_, merge) => {
     expect(mergesOf(merge)).toEqual([]);
   });
-  test('merges each memory at most once', () => {
+  test('never merges a memory twice', () => {
     expect(mergesOf({ keep: 'k2', drop: ['n2'] }, { keep: 'n2', drop: ['n1'] })).toEqual([{ keep: 'k2', drop: ['n2'] }]);
   });
 });
@@ -70,7 +70,7 @@ describe('a fact from the memory model', () => {
     expect(factsOf({ ...fact, target: 'oslo' })?.[0]?.replaces).toBeNull();
   });
   test.each([
-    ['of an existing memory', { item_id: 'k1' }],
+    ['that belongs to an existing memory', { item_id: 'k1' }],
     ['without a source', { source: ' ' }],
     ['without a relation', { relation: '--' }],
     ['with an invented target', { target: 'Trondheim' }],
@@ -89,7 +89,7 @@ test('rejects a knowledge page that is empty or contains a prompt injection', ()
   expect(read({ page: '' })?.page).toBeNull();
 });
 
-test('removes lines with names or numbers that no memory contains from a knowledge page', () => {
+test('removes a line from a knowledge page if its names or numbers appear in no memory', () => {
   expect(read({ page: '- Likes tea\n- Likes tea from Ceylon\n- Likes tea since 1990\n- Lives in Bergen' })?.page).toBe(
     '- Likes tea\n- Lives in Bergen',
   );

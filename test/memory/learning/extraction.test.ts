@@ -16,7 +16,7 @@ function read(...memories: readonly unknown[]) {
 }
 
 describe('the extraction prompt', () => {
-  test('separates conversations in the extraction prompt, and includes dates and the requested focus', () => {
+  test('groups messages in the extraction prompt by conversation and includes dates and the requested focus', () => {
     const nextDay = { conversationId: 'c2', role: 'user' as const, text: 'And cake.', createdAt: new Date('2026-11-21T00:30:00Z') };
     const { text, schema } = buildExtractionPrompt([...messages, nextDay], 'drinks');
     expect(JSON.parse(text)).toEqual({
@@ -42,13 +42,13 @@ describe('the extraction prompt', () => {
 });
 
 describe('a statement from the memory model', () => {
-  test('accepts no more statements from the memory model than there are messages', () => {
+  test('accepts at most 500 statements from the memory model', () => {
     const many = Array.from({ length: 600 }, () => good);
     expect(read(...many.slice(0, 500))).toMatchObject({ statements: { length: 500 }, refusals: [] });
     expect(read(...many)).toMatchObject({ statements: { length: 500 }, refusals: { length: 100 } });
   });
 
-  test('assigns a statement to the conversation in which its evidence was found', () => {
+  test('assigns a statement to the conversation that contains its evidence', () => {
     const { names: _, ...stored } = good;
     expect(read(good, { ...good, text: 'Drinks tea', evidence: 'Tea, never coffee' })).toEqual({
       statements: [
@@ -75,7 +75,7 @@ describe('a statement from the memory model', () => {
     expect(read({ ...good, ...change }, good)).toEqual({ statements, refusals: [refusal] });
   });
 
-  test('drops a statement that comes from the assistant repeating recalled memories', () => {
+  test('drops a statement if the assistant was only repeating recalled memories', () => {
     const assistant = { conversationId: 'c1', role: 'assistant' as const, text: 'You drink oolong tea, as I know.', createdAt };
     const user = { conversationId: 'c1', role: 'user' as const, text: 'Yes, I drink oolong tea, as I said.', createdAt };
     const statement = { ...good, text: 'Has tea', names: [], evidence: 'drink oolong tea, as' };
@@ -95,11 +95,11 @@ describe('a statement from the memory model', () => {
     expect(refusalsOf([question, ...Array<GroupMessage>(5).fill(reply), known, reply])).toEqual(['names']);
   });
 
-  test("drops a statement from the memory model that isn't an object", () => {
+  test("drops a statement that isn't an object", () => {
     expect(read('Lives in Oslo', null, [good])).toEqual({ statements: [], refusals: ['form', 'form', 'form'] });
   });
 
-  test('uses the default for an unknown kind or importance of a statement', () => {
+  test('uses the defaults if a statement has an unknown kind or importance', () => {
     expect(read({ ...good, kind: 'rumour', importance: 9 })?.statements[0]).toMatchObject({ kind: 'fact', importance: 3 });
     expect(read({ ...good, importance: '5' })?.statements[0]).toMatchObject({ importance: 3 });
   });

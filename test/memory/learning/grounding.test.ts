@@ -52,7 +52,7 @@ describe('the length of the evidence for a memory', () => {
     expect(judge(messages, text, evidence, [])).toBe(refusal);
   });
 
-  test("accepts a one-word answer as evidence if it's stored together with the question", () => {
+  test('stores the question along with a one-word answer as evidence', () => {
     const memories = [{ text: 'User is a vegetarian.', names: [], evidence: 'Yes', kind: 'fact', importance: 3 }];
     expect(parseExtraction(JSON.stringify({ memories }), messages)?.statements).toMatchObject([{ evidence: 'Are you a vegetarian? Yes' }]);
   });
@@ -82,7 +82,9 @@ describe('names in learned memories', () => {
     ['用户住在北京。', ['北京'], '我住在上海。', 'names'],
     ['ユーザーは田中さんと東京に住んでいる。', ['田中', '東京'], '東京に住んでいます。', 'names'],
   ];
-  test.each(cases)('checks the memory %s (lists %j) against the message %j: %s', (...each) => expect(judgeCase(each)).toBe(each[3]));
+  test.each(cases)('checks the names in the memory %s (listed: %j) against the message %j: %s', (...each) =>
+    expect(judgeCase(each)).toBe(each[3]),
+  );
 
   test("accepts a name in a memory if it's in a nearby message of the same conversation", () => {
     const near = say('My sister Ana called.', '> How is she?', 'She lives in Porto now.');
@@ -142,7 +144,9 @@ describe('numbers and dates in learned memories', () => {
     ['المستخدم يسافر في 2026-11-27', ['يوم الجمعة القادم = P7D'], 'سوف أسافر يوم الجمعة القادم', null],
     ['User attended a parade on 2023-05-07.', ['yesterday = -P1D'], '[2023-05-08] Caroline: I attended a parade yesterday.', null],
   ];
-  test.each(cases)('checks the memory %s (lists %j) against the message %j: %s', (...each) => expect(judgeCase(each)).toBe(each[3]));
+  test.each(cases)('checks the numbers and dates in the memory %s (listed: %j) against the message %j: %s', (...each) =>
+    expect(judgeCase(each)).toBe(each[3]),
+  );
 });
 
 describe('the content of learned memories', () => {
@@ -161,9 +165,11 @@ describe('the content of learned memories', () => {
     ['用户喜欢喝茶。', [], '我很喜欢茶。', null],
     ['المستخدم يحب القهوة', [], 'أحب قهوة الصباح', null],
   ];
-  test.each(cases)('checks the memory %s (lists %j) against the message %j: %s', (...each) => expect(judgeCase(each)).toBe(each[3]));
+  test.each(cases)('checks the content of the memory %s (listed: %j) against the message %j: %s', (...each) =>
+    expect(judgeCase(each)).toBe(each[3]),
+  );
 
-  test('resolves a relative date against only some of the dates if a message contains thousands', () => {
+  test('resolves a relative date against a limited number of dates in a message', () => {
     const dates = Array.from({ length: 2_000 }, (_, day) => new Date(day * 86_400_000).toISOString().slice(0, 10));
     const said = say(`I drink tea since eight years after: ${dates.join(' ')}`);
     const claim = (text: string) => judge(said, text, 'I drink tea since', ['eight years after = P8Y']);
@@ -173,7 +179,7 @@ describe('the content of learned memories', () => {
     expect(claim('User drinks tea since 1983.')).toBe('numbers');
   });
 
-  test('rejects a memory if its content is near the evidence but not in it', () => {
+  test('rejects a memory if its content is only near the evidence', () => {
     const messages = say('I live in Oslo and drink tea.', 'What is the weather like?');
     expect(judge(messages, 'User lives in Oslo.', 'What is the weather like?', ['Oslo'])).toBe('content');
   });

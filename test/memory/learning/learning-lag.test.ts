@@ -46,7 +46,7 @@ describeDatabases('the learning lag', (database) => {
     expect(await lagMinutes(projectId)).toBe(70);
   });
 
-  test('counts a conversation that should have been closed by now towards the learning lag', async () => {
+  test('includes conversations that should already be closed in the learning lag', async () => {
     const { projectId } = await setUp();
     const open = await storeConversation(projectId, { minutesAgo: 60 });
     await setState(open, 'stored');
@@ -96,7 +96,7 @@ describeDatabases('the learning lag', (database) => {
     expect(await lagMinutes(projectId)).toBe(0);
   });
 
-  test('leaves conversations that will be deleted unlearned out of the learning lag', async () => {
+  test('ignores conversations in the learning lag if they will be deleted unlearned', async () => {
     const { projectId, change, learning } = await setUp();
     await storeConversation(projectId, { minutesAgo: 3_000 });
     await database().query(

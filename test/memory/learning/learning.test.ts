@@ -66,7 +66,7 @@ describeDatabases('learning', (database, testOnAny) => {
     expect(id).not.toBe('');
   });
 
-  test('learns from a single call only if the header asks for it', async () => {
+  test('learns from a conversation with a single call only if the call asks for it', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     await record(database(), [settledCall({ projectId, body: chatBody('u I am Ann.'), answer: 'Noted.' })]);
@@ -87,7 +87,7 @@ describeDatabases('learning', (database, testOnAny) => {
     expect(await check(projectId)).toMatchObject({ kind: 'running' });
   });
 
-  test("doesn't call the model for a memory that is already stored", async () => {
+  test("doesn't consolidate a learned memory that is already stored", async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();
@@ -149,7 +149,7 @@ describeDatabases('learning', (database, testOnAny) => {
     expect(await listGroups(database(), projectId)).toMatchObject([{ state: 'done', error: null, failures: 0 }]);
   });
 
-  testOnAny("slows down to one try a day if the memory model's responses are unusable", async () => {
+  testOnAny('retries only once a day if the memory model keeps returning unusable responses', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();
@@ -221,7 +221,7 @@ describeDatabases('learning', (database, testOnAny) => {
     await expect(learner.batches.stop(null, id)).rejects.toMatchObject({ code: 'conflict' });
   });
 
-  test('waits with learning until there is a route to a memory model', async () => {
+  test('postpones learning until there is a route to a memory model', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();
@@ -236,7 +236,7 @@ describeDatabases('learning', (database, testOnAny) => {
     expect(await listItems(database(), projectId)).toHaveLength(1);
   });
 
-  test('stores what was learned only once if two workers run the same step', async () => {
+  test('stores learned memories only once if two workers run the same step', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const [one, other] = [learning(), learning()];
@@ -390,7 +390,7 @@ describeDatabases('learning', (database, testOnAny) => {
     expect(await pagesOf(projectId)).toEqual([]);
   });
 
-  test("doesn't show one end user's memories when it consolidates another's", async () => {
+  test("doesn't show the model one end user's memories when it consolidates another's", async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const items = createItems({ database: database(), clock: systemClock });

@@ -11,7 +11,7 @@ import { aMinuteAgo, createProject } from '../calls.ts';
 import { createTestLearning, storeReadConversation } from '../learning.ts';
 
 describeDatabases('the next batch', (database) => {
-  test('says whether the next batch waits for messages, time, the running batch, or memory to be turned on', async () => {
+  test('reports what the next learning batch is waiting for', async () => {
     const projectId = await createProject(database());
     const settings = createMemorySettings({ database: database(), clock: systemClock });
     const next = async (change: object = {}) => readNextBatch(database(), projectId, await settings.update(projectId, change));

@@ -7,7 +7,7 @@ const messages = (count: number, bytes: number, { conversationId = 'c', subject 
 const sizesOf = (sizes: readonly MessageSize[], several: boolean) =>
   planGroups(sizes, { allowMultiple: several }).groups.map(({ subject, messages: count }) => [subject, count]);
 
-test('learns from the messages of each end user separately, and from those without one', () => {
+test("learns separately from each end user's messages and from messages without an end user", () => {
   const sizes = [
     ...messages(3, 10),
     ...messages(2, 10, { conversationId: 'd', subject: 'ann' }),

@@ -22,7 +22,7 @@ describeDatabases('remember', (database) => {
     return { projectId, id: await storeReadConversation(database(), { projectId, texts }) };
   };
 
-  test('returns the open batch if a caller asks again', async () => {
+  test('returns the open batch if a caller repeats a remember request', async () => {
     const { projectId, id } = await createTalk();
     const { remember } = learning();
     const focus = 'the password=hunter2hunter2';
@@ -40,7 +40,7 @@ describeDatabases('remember', (database) => {
     expect(new Set(ids).size).toBe(3);
   });
 
-  test('starts another batch if the conversation has gone on', async () => {
+  test('starts another batch if the conversation has continued since the last request', async () => {
     const projectId = await createProject(database());
     const at = 1_000;
     await record(database(), [settledCall({ projectId, at, body: chatBody('u I am Ann.'), answer: 'Noted.' })]);
@@ -83,7 +83,7 @@ describeDatabases('remember', (database) => {
     expect((await listBatches(projectId)).map((batch) => batch.state)).toEqual(['done', 'done']);
   });
 
-  test("limits a project's open batches", async () => {
+  test('limits the number of open remember batches per project', async () => {
     const { projectId, id } = await createTalk();
     const learner = learning();
     const focuses = Array.from({ length: maxOpenRememberBatches + 3 }, (_, index) => `focus ${index}`);

@@ -10,7 +10,7 @@ describeDatabases('memories that are learned again', (database) => {
   const learning = () => createTestLearning(database());
   const check = (projectId: string) => learning().activities.checkLearning(projectId);
 
-  test('recognizes a known memory regardless of case and letter forms in every script', async () => {
+  test('recognizes a known memory in any script, regardless of case and Unicode form', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();

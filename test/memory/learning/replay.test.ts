@@ -35,7 +35,7 @@ describeDatabases('replaying a learning batch', (database) => {
   }
   const deliverOutbox = () => database().query('delete from outbox');
 
-  test('stops a learning batch whose Temporal run has ended, and checks its project again', async () => {
+  test('stops a learning batch when its Temporal run ends and checks the project again', async () => {
     const { projectId, stateOf, end } = await startBatch();
     await deliverOutbox();
     await end('run-1');
@@ -85,7 +85,7 @@ describeDatabases('replaying a learning batch', (database) => {
     await expect(learning.batches.stop(null, randomUUID())).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  test("finishes a stopped learning batch when it's replayed, but not before", async () => {
+  test("finishes a stopped learning batch only when it's replayed", async () => {
     const { projectId, id, learning, stateOf, end } = await startBatch();
     learning.respond = () => ({ kind: 'failure', failure: { kind: 'vendor', code: 'upstream_failed', message: 'away' } });
     await learning.runBatches(projectId);
@@ -112,7 +112,7 @@ describeDatabases('replaying a learning batch', (database) => {
   const learn = (learning: TestLearning, id: string, runId: string) =>
     learning.activities.learnGroup({ batchId: id, position: 0, runId }, new AbortController().signal);
 
-  test('shows in the API and the log that the Temporal run of a learning batch failed', async () => {
+  test("reports a learning batch's failed Temporal run in the API and the log", async () => {
     const { projectId, id, learning, end } = await startBatch();
     await end('run-1', false);
     expect(await learning.batches.show(null, id)).toMatchObject({
@@ -137,7 +137,7 @@ describeDatabases('replaying a learning batch', (database) => {
     expect(await learning.batchRuns.filterOpen(runs)).toEqual([runs[1]]);
   });
 
-  test("doesn't retry a learning batch that a worker of an older version has given up", async () => {
+  test("doesn't retry a learning batch that a worker of an older version gave up on", async () => {
     const { id, learning, stateOf } = await startBatch();
     await database().query(`update memory_batch_groups set state = 'failed' where batch_id = $1::uuid`, [id]);
     await database().query(`update memory_batches set state = 'failed', finished_at = now() where id = $1::uuid`, [id]);
@@ -157,7 +157,7 @@ describeDatabases('replaying a learning batch', (database) => {
     ]);
   });
 
-  test("repeats a dead worker's call to the memory model, but only once that call has expired", async () => {
+  test("waits until a dead worker's call to the memory model has expired before repeating it", async () => {
     const { projectId, id, learning } = await startBatch();
     await callFrom('run-1', id, '1 hour');
     expect(await learn(learning, id, 'run-2')).toMatchObject({ kind: 'wait', waitMs: 10_000, code: 'call_under_way', blocked: false });
@@ -167,7 +167,7 @@ describeDatabases('replaying a learning batch', (database) => {
     expect((await listItems(database(), projectId)).map(({ text }) => text)).toEqual(['I am Ann.']);
   });
 
-  test("doesn't let a replay wait for a model call that failed after the batch was stopped", async () => {
+  test('replays a batch without waiting for a model call that failed after the batch was stopped', async () => {
     const { projectId, id, learning, stateOf, end } = await startBatch();
     learning.respond = async () => {
       await deliverOutbox();
@@ -192,7 +192,7 @@ describeDatabases('replaying a learning batch', (database) => {
     expect([await learn(learning, id, 'run-2'), learning.requests, await stateOf()]).toEqual([{ kind: 'settled' }, [], 'stopped']);
   });
 
-  test('aborts a call to the memory model if the same run has repeated it for these messages', async () => {
+  test('aborts a call to the memory model if the same run has already repeated it', async () => {
     const { projectId, id, learning } = await startBatch();
     const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     learning.respond = async (call) => {

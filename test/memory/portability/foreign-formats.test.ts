@@ -30,7 +30,7 @@ describeDatabases('importing memories from other formats', (database) => {
       'a JSON array',
       '\ufeff [{"text": "Ada drinks tea", "more": ["]", {"a": "\\"]"}]}, "Bob “drinks” coffee", {"text": "Ada drinks tea"}] ',
     ],
-  ])('imports the entries of %s only once', async (_, text) => {
+  ])('imports duplicate entries of %s only once', async (_, text) => {
     const projectId = await createProject(database());
     expect(await counts(run(projectId, text, { dryRun: true }))).toEqual({ added: 2, present: 1, refused: 0 });
     expect(await items(database(), projectId)).toEqual([]);
@@ -70,7 +70,7 @@ describeDatabases('importing memories from other formats', (database) => {
     ]);
   });
 
-  test('treats a line in brackets as text in a list of lines', async () => {
+  test('treats a line that begins with a bracket as text', async () => {
     const projectId = await createProject(database());
     expect(await counts(run(projectId, '[2024-01-02] Moved to Oslo\n'))).toEqual({ added: 1, present: 0, refused: 0 });
   });
@@ -106,7 +106,7 @@ describeDatabases('importing memories from other formats', (database) => {
     expect(await counts(run(projectId, text, { restoreErased: true }))).toEqual({ added: 1, present: 1, refused: 1 });
   });
 
-  test('refuses to import entries with a time in the future', async () => {
+  test('refuses to import entries dated in the future', async () => {
     const projectId = await createProject(database());
     const inHours = (hours: number): string => new Date(systemClock.now() + hours * 3_600_000).toISOString();
     const list = [
@@ -141,8 +141,8 @@ describeDatabases('importing memories from other formats', (database) => {
       '["kept", {"text": "a", "created_at": "2024-01-01T00:00:00-16:00"}]',
       'line 2: created_at: ',
     ],
-    ['of an array that does not end', '["kept", "cut o', 'line 2: the array is not closed'],
-    ['of bytes that are no UTF-8', Buffer.concat([Buffer.from('kept\nb'), Buffer.from([0xff])]), 'line 2: not valid UTF-8'],
+    ['of an array that is not closed', '["kept", "cut o', 'line 2: the array is not closed'],
+    ['of bytes that are not UTF-8', Buffer.concat([Buffer.from('kept\nb'), Buffer.from([0xff])]), 'line 2: not valid UTF-8'],
   ])('stops an import because %s, and keeps the entries before it', async (_, text, message) => {
     const projectId = await createProject(database());
     const chunks = (async function* () {

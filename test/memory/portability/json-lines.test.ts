@@ -39,7 +39,7 @@ test('yields to the event loop while it writes long lines of JSON', async () => 
   expect(new Set(pieces.map(({ turn }) => turn)).size).toBe(pieces.length);
 });
 
-test.each([0, 1])('copies JSON from PostgreSQL without breaking a surrogate pair, the first one at offset %d', async (offset) => {
+test.each([0, 1])('never splits a surrogate pair when it copies JSON from PostgreSQL (offset %d)', async (offset) => {
   const long = `${'x'.repeat(offset)}${'😀'.repeat(400_000)}`;
   const records = [{ text: new FormattedJson(JSON.stringify(long)) }, { text: new FormattedJson('"short"') }, { text: null }];
   const bytes: Buffer[] = [];

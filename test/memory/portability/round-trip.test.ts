@@ -45,7 +45,7 @@ describeDatabases('exporting memory to a file and importing it again', (database
     for await (const _ of exportFrom(one));
   });
 
-  testOnAny('gives imported rows new but stable ids in another project', async () => {
+  testOnAny('assigns new but stable ids to rows imported into another project', async () => {
     const [projectId, other] = [await getProject(), await createProject(database())];
     const file = await exportOf(projectId);
     const before = await rowsOf(database(), projectId);
@@ -67,7 +67,7 @@ describeDatabases('exporting memory to a file and importing it again', (database
     expect(texts(await exportOf(other))).toEqual(texts(file));
   });
 
-  test('exports texts that are too long because masked credentials take more space', async () => {
+  test('exports and imports texts that exceed the length limit only because of masking', async () => {
     const projectId = await createProject(database());
     const items = createItems({ database: database(), clock: systemClock });
     const text = 'https://a:b@c '.repeat(280).trim();
@@ -85,7 +85,7 @@ describeDatabases('exporting memory to a file and importing it again', (database
     expect(sumOf(await importInto(projectId, lines.join('\n')), 'added')).toBe(3);
   });
 
-  test('masks credentials in an export, even in the names of applications and authors', async () => {
+  test('masks credentials in an import, even in the names of applications and authors', async () => {
     const projectId = await createProject(database());
     const secret = ['sk', 'proj', 'Ab1'.repeat(16)].join('-');
     const lines = smallFile.map((record) =>
@@ -142,21 +142,21 @@ describeDatabases('exporting memory to a file and importing it again', (database
     ['a line that is not JSON', ([first]) => `${first}\n{"type": "item"\n`, /line 2: not valid JSON/],
     ['a record with mistakes', ([first]) => `${first}\n{"type":"page","text":7}\n`, /line 2: text: .*updated_at: /],
     [
-      'a record with an id that is no UUID',
+      'a record with an id that is not a UUID',
       ([first]) => `${first}\n{"type":"succession","item":"7"}\n`,
       /line 2: item: must be a UUID, but is "7"/,
     ],
-    ['an unknown record', ([first]) => `${first}\n{"type":"other"}\n`, /line 2: type: /],
+    ['an unknown record type', ([first]) => `${first}\n{"type":"other"}\n`, /line 2: type: /],
     ['a message without its conversation', ([first, , second]) => `${first}\n${second}\n`, /line 2: conversation: /],
     [
       'a missing record',
       (lines) => lines.toSpliced(4, 1).join('\n'),
       /line 5: the export had 1 records of type page, but the file contains 0/,
     ],
-    ['a line after its last one', (lines) => `${lines.join('\n')}\n{"type":"page"}`, /line 7: nothing may follow the last line/],
-    ['no header', (lines) => lines.slice(1).join('\n'), /line 1: this is not the header of an export/],
-    ['a newer version', (lines) => lines.join('\n').replace('"version":1', '"version":3'), /line 1: .*version 3 /],
-    ['nothing', () => '\n', /the file is empty/],
+    ['a line after the end record', (lines) => `${lines.join('\n')}\n{"type":"page"}`, /line 7: nothing may follow the last line/],
+    ['a missing header', (lines) => lines.slice(1).join('\n'), /line 1: this is not the header of an export/],
+    ['a newer format version', (lines) => lines.join('\n').replace('"version":1', '"version":3'), /line 1: .*version 3 /],
+    ['an empty file', () => '\n', /the file is empty/],
   ])('stops the import because of %s', async (_, change, message) => {
     const projectId = await createProject(database());
     const lines = smallFile.map((record) => JSON.stringify(record));
@@ -164,7 +164,7 @@ describeDatabases('exporting memory to a file and importing it again', (database
     await expect(importInto(projectId, change(lines))).rejects.toMatchObject({ code: 'bad_request', message });
   });
 
-  test('rejects a line of more than 32 MiB in an import without reading all of it into memory', async () => {
+  test('rejects an import line of more than 32 MiB without reading all of it into memory', async () => {
     const projectId = await createProject(database());
     async function* endless() {
       for (let bytes = 0; bytes <= maxEntryBytes + 2_000_000; bytes += 1_000_000) yield Buffer.alloc(1_000_000, 'x');
@@ -173,7 +173,7 @@ describeDatabases('exporting memory to a file and importing it again', (database
     await expect(importInto(projectId, '', { chunks: endless() })).rejects.toMatchObject({ message: /^line 1: longer than/ });
   });
 
-  testOnAny('resumes an import that was cut off without adding anything twice', async () => {
+  testOnAny('resumes an interrupted import without adding anything twice', async () => {
     const projectId = await getProject();
     const file = await exportOf(projectId);
     const before = await rowsOf(database(), projectId);

@@ -44,7 +44,7 @@ describeDatabases('what we know about an end user', (database, testOnAny) => {
     expect(await readConversationTimes(database(), projectId, 'nobody')).toBeNull();
   });
 
-  test('reads at most the newest 10,000 ended facts of an end user', async () => {
+  test('reads only the newest 10,000 facts of an end user', async () => {
     const projectId = await createProject(database());
     await database().query(
       `insert into memory_entities (id, project_id, subject, name, folded_name) values (gen_random_uuid(), $1::uuid, 'ann', 'Ann', 'ann')`,

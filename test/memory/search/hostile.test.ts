@@ -27,7 +27,7 @@ function countRows(value: unknown): number {
 }
 
 describeAnyDatabase('long prompts', (database) => {
-  test('stores the newest messages of a prompt that has 100,001, with at most 500 rows per statement', async () => {
+  test('stores the newest messages of a prompt with 100,001 messages in batches of 500 rows', async () => {
     const projectId = await createProject(database());
     const longest: number[] = [];
     await database().transaction((tx) => {
@@ -45,7 +45,7 @@ describeAnyDatabase('long prompts', (database) => {
     expect([seen?.lines[0], seen?.lines.at(-2), seen?.lines.at(-1)]).toEqual(['u m99000', 'u m100000', 'a end']);
   });
 
-  test('recognizes a conversation even after its prompts have become too long to be stored', async () => {
+  test('still recognizes a conversation after its prompts have become too long to store', async () => {
     const projectId = await createProject(database());
     const calls = [1_999, 2_001, 2_003, 2_999, 3_001].map((length, at) =>
       settledCall({ projectId, at, body: { messages: historyOf(length) }, answer: `m${length}` }),

@@ -58,12 +58,12 @@ describePostgres('the number of rows that a memory search reads', () => {
     return plans[0]?.rows ?? Number.POSITIVE_INFINITY;
   };
 
-  test('reads few rows if it searches the memories of one end user and those of the whole project', async () => {
+  test('reads few rows when it searches memories of one end user and of the whole project', async () => {
     expect(await readBy({ of: 'memories', dims: null, hasSubject: true }, 'user-40')).toBeLessThan(1_000);
     expect(await readBy({ of: 'memories', dims: 3, hasSubject: true }, 'user-40')).toBeLessThan(1_000);
   });
 
-  test('reads few rows if it searches the memories of the whole project', async () => {
+  test('reads few rows when it searches memories of the whole project', async () => {
     expect(await readBy({ of: 'memories', dims: null, hasSubject: false }, null)).toBeLessThan(1_500);
   });
 

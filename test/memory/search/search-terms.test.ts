@@ -176,14 +176,14 @@ describeDatabases('ranking of memories with the same terms', (database) => {
   });
 });
 
-test('indexes scripts without spaces by letters and pairs of letters', () => {
+test('indexes text without spaces by single characters and character pairs', () => {
   expect(tokenizeForIndex('喝绿茶, ok')).toBe('喝 绿 茶 喝绿 绿茶 ok');
   expect(tokenizeForQuery('喝绿茶, ok')).toBe('绿茶\nok');
   expect(tokenizeForQuery('คนไทยชอบกินข้าว')).toBe('คน\nไท ทย\nชอ อบ\nกิน\nข้า าว');
   expect(tokenizeForQuery('茶')).toBe('茶');
 });
 
-test("also indexes the beginnings of words if they aren't English", () => {
+test('also indexes word prefixes in languages other than English', () => {
   expect(tokenizeForIndex('Книгами 12345')).toBe('книгами 12345 книга0');
   expect(tokenizeForIndex('Painted the “garden” 🌱')).toBe('painted the garden');
   expect(tokenizeForQuery('Книгами and garden')).toBe('книгами\tкнига0\nand\ngarden\tgarde0');

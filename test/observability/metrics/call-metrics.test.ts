@@ -70,7 +70,7 @@ test('reports an unknown provider or model as `other`', async () => {
   expect(sumOf(lines, 'gateway_attempts_total')).toBe(2 * hostile.length);
 });
 
-test('only uses the labels with which a metric is defined', async () => {
+test('each metric uses only the labels from its definition', async () => {
   const calls = create();
   calls.recordCall(settled([attempt], { stream: true }));
   calls.recordErrorResponse('no_route');

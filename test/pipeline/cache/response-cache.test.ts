@@ -184,7 +184,7 @@ describe('a cached response', () => {
     expect(lookup(call, { ttlMs: 1_000 }).hit).toBeNull();
   });
 
-  test('deletes an expired response when it stores another one', () => {
+  test('deletes an expired response when it stores another response', () => {
     const { store, advance, cache } = createCache();
     store(call, answer('Hi'));
     advance(600_000);
@@ -230,7 +230,7 @@ describe('requests that opt out of the response cache', () => {
     expect(lookup(call, { enabled: false })).toEqual({ hit: null, writer: null });
   });
 
-  test("caches a new response for no-cache, and doesn't use the cache at all for no-store", () => {
+  test('caches a new response for no-cache, and bypasses the cache for no-store', () => {
     const { store, lookup } = createCache();
     store(call, answer('old'));
     const fresh = callOf('{"messages":[]}', { cache: { reads: false, writes: true } });
@@ -264,7 +264,7 @@ describe('requests that opt out of the response cache', () => {
 describe('one cached response for plain and streamed requests', () => {
   const streamed = callOf('{"messages":[],"stream":true}', { stream: true });
 
-  test('uses one cached response for plain and streamed requests if it converts without loss', () => {
+  test('shares a cached response between plain and streamed requests if it converts without loss', () => {
     const { store, lookup } = createCache();
     store(call, answer('Hi'));
     const { hit } = lookup(streamed);
@@ -349,7 +349,7 @@ describe('erasing a subject from the response cache', () => {
     ]);
   });
 
-  test("doesn't look at the responses of other subjects", () => {
+  test('erases a subject without looking at responses about other subjects', () => {
     const store = createResponseStore(1_000_000);
     let reads = 0;
     const responseAbout = (subject: string) => ({
@@ -394,7 +394,7 @@ describe('erasing a subject from the response cache', () => {
     expect(isCached(about('ada'))).toBe(true);
   });
 
-  test("doesn't cache these responses even if thousands of other erasures follow", () => {
+  test("doesn't cache a response that was in flight during an erasure even if thousands of erasures follow", () => {
     const { lookup, store, isCached, cache, advance } = createCache();
     const { writer } = lookup(about('ada'));
     cache.invalidateSubject('project-1', sha256('ada'));

@@ -17,7 +17,7 @@ test.each([
   [[404, 400], 404, false],
   [[400, 404], 400, false],
   [[408], 408, false],
-])("maps the vendors' statuses %p to a %d, and tells if they reject the content: %p", (statuses, status, isRejected) => {
+])("returns the vendors' statuses %p as a %d (content rejected: %p)", (statuses, status, isRejected) => {
   const error = refusalOf(failuresOf(statuses));
   expect(error).toMatchObject({ code: 'upstream_refused', status });
   expect(error && isContentRejected(error)).toBe(isRejected);
@@ -53,7 +53,7 @@ describe('a chain of models that all failed', () => {
     return toChainFailure({ kind: 'exhausted', failures }, cancellation);
   };
 
-  test('tells the caller to wait as long as the vendor asks for, in full seconds', () => {
+  test('tells the caller to wait as long as the vendor asks, rounded up to full seconds', () => {
     expect(fail([[429, 4_001]])).toMatchObject({ outcome: 'failed', error: { status: 503, retryAfterSeconds: 5 } });
     expect(fail([[429, 50]])).toMatchObject({ error: { status: 503, retryAfterSeconds: 1 } });
   });

@@ -256,7 +256,7 @@ describe('a plain response in the other dialect', () => {
     ['"thinking":{"type":"disabled"},', 'text'],
     ['"thinking":{"type":"adaptive"},', 'thinking'],
     ['"thinking":{"type":"enabled","budget_tokens":1024},', 'thinking'],
-  ])('translates a response with reasoning for a messages caller with %j so that it starts with %s', (thinking, type) => {
+  ])('translates reasoning for a messages request with %j so that the response starts with %s', (thinking, type) => {
     const answer = plainOf('chat', '{"choices":[{"message":{"reasoning_content":"hm","content":"A"},"finish_reason":"stop"}]}');
     const call = callOf('messages', `{${thinking}"model":"standard","max_tokens":9,${asked}}`);
     const translated = adapt(call, 'chat').toCallerResponse(answer);
@@ -350,7 +350,7 @@ describe('a streamed response in the other dialect', () => {
     expect([lasts, end, isClosed()]).toEqual([[false, false, true], { kind: 'whole' }, true]);
   });
 
-  it("breaks off a translated stream if the vendor's stream is broken", async () => {
+  it("aborts a translated stream if the vendor's stream breaks", async () => {
     const { answer } = streamOf([[start + text('Hel'), false]], {
       kind: 'broken',
       message: 'the response ended early',
@@ -375,7 +375,7 @@ describe('a streamed response in the other dialect', () => {
     expect([end, isClosed()]).toEqual([{ kind: 'broken', message: 'Overloaded', errorForwarded: false }, true]);
   });
 
-  it('breaks off a translated stream if the end marker is missing', async () => {
+  it('aborts a translated stream if the end marker is missing', async () => {
     const { answer } = streamOf([[start + text('Hel'), true]], { kind: 'whole' });
     expect(await readChunks(translateStream(answer))).toMatchObject({
       lasts: [false],

@@ -51,7 +51,7 @@ function chargeWithoutResponse(call: Call, durationMs = 30) {
 describe.each(outsideInputs)('a call that refers to %s', (_what, route, members) => {
   const call = callOf(route, { model: 'one/m', max_tokens: 1, ...members });
 
-  test('charges the reserved input if the call ends early', () => {
+  test('charges for the reserved input if the call ends early', () => {
     for (const { tokens, costNanos } of [chargeStream(call), chargeWithoutResponse(call)]) {
       expect(tokens.input).toBe(window);
       expect(costNanos).toBeGreaterThanOrEqual(window);
@@ -68,7 +68,7 @@ test('estimates the cost of the input from the body if the call ends early', () 
   expect(chargeWithoutResponse(call).tokens).toEqual({ ...noTokens, input, output: 3 });
 });
 
-test('charges the reserved input even if the body hides the reference', () => {
+test('charges for the reserved input even if the body hides the reference to a file', () => {
   const members = { ...hello, messages: [{ role: 'user', content: [{ type: 'file', file: { file_id: 'file-1' } }] }] };
   const call = callOf('chat', JSON.stringify(members).replace('file_id', 'fil\\u0065_id'));
   expect(chargeStream(call).tokens.input).toBe(window);
@@ -80,7 +80,7 @@ test("never charges more input tokens than fit into the model's context window",
   expect(chargeStream(call).tokens.input).toBe(window);
 });
 
-test('charges only the input reported so far, unless MCP servers may add to it later', () => {
+test('charges only for the input reported so far unless MCP servers may add more', () => {
   const reported = { ...noTokens, input: 5_000, output: 1 };
   const source = { type: 'url', url: 'https://example.com/a.pdf' };
   const file = { ...hello, messages: [{ role: 'user', content: [{ type: 'document', source }] }] };
@@ -89,12 +89,12 @@ test('charges only the input reported so far, unless MCP servers may add to it l
   expect(chargeStream(callOf('messages', { ...hello, ...servers }), reported).tokens).toEqual({ ...reported, input: window });
 });
 
-test('charges each media item of a request for embeddings without reported usage', () => {
+test('charges for each media item if an embeddings call ends without reported usage', () => {
   const call = callOf('embeddings', { model: 'one/m', input: [{ image: 'https://example.com/a.png' }, { pdf: 'https://example.com/b' }] });
   for (const { tokens } of [chargeStream(call), chargeWithoutResponse(call)]) expect(tokens.input).toBeGreaterThanOrEqual(2 * window);
 });
 
-test('charges the output that all choices may have produced before a call is cut off', () => {
+test('charges for the output that all choices may have produced before the call was cut off', () => {
   expect(chargeWithoutResponse(callOf('chat', { ...hello, n: 8 }), 500).tokens.output).toBe(8 * 50);
   expect(chargeWithoutResponse(callOf('chat', { ...hello, n: 8 }), 60_000).tokens.output).toBe(8 * 100);
 });
@@ -107,7 +107,7 @@ test.each<[string, TextRoute, object | string, number]>([
   ['a small image with many pixels', 'embeddings', { input: [{ image: 'iVBORw0KGgoAAAA' }, { image: 'data:image/png;base64,iVBO' }] }, 2],
   ['a document to rank', 'rerank', { query: 'hi', documents: [{ image: 'https://a/b' }] }, 1],
   ['the address of a document to rank', 'rerank', { query: 'hi', documents: [{ url: 'https://a/b', text: 'hi' }] }, 0],
-])('reserves the window for each media item of a request without a prompt: %s', (_what, route, members, items) => {
+])("reserves the model's context window for each media item to embed or rank: %s", (_what, route, members, items) => {
   const call = callOf(route, typeof members === 'string' ? members : { model: 'one/m', ...members });
   const { costNanos } = usageBounds(call, [candidate]);
   expect(costNanos).toBeGreaterThanOrEqual(items * window);
@@ -130,6 +130,6 @@ test.each<[string, TextRoute, object | string]>([
       ],
     },
   ],
-])('charges only the body of a call that ends early if it has %s', (_what, route, body) => {
+])('charges only for the body if a call with %s ends early', (_what, route, body) => {
   expect(chargeStream(callOf(route, body)).tokens.input).toBeLessThan(200);
 });

@@ -53,7 +53,7 @@ test.each([
   });
 });
 
-test('translates requests with many values in the thread, and long texts on the event loop', () => {
+test('translates requests with many values in the thread, but long texts on the event loop', () => {
   expect(isSlowToParse(bytesOf(chat))).toBe(true);
   expect(isSlowToParse(Buffer.from(`[${'[],'.repeat(30_000)}0]`))).toBe(true);
   expect(isSlowToParse(Buffer.from('a long text, with commas. '.repeat(12_000)))).toBe(false);

@@ -119,7 +119,7 @@ describe('reserving tokens for media in the body', () => {
       'chat',
       said({ type: 'image_url', image_url: { url: `data:image/png;base64,${'text'.repeat(250_000)}` } }),
     ],
-  ])('reserves the tokens of text for an image in %s', (_what, route, members) => {
+  ])('reserves the tokens of the base64 text for an image in %s', (_what, route, members) => {
     expect(measure(route, members).bound).toBeGreaterThan(1_000_000);
   });
 
@@ -135,7 +135,7 @@ describe('reserving tokens for media in the body', () => {
     ['messages', 'messages', { type: 'document', source: source(pdf, 'application/pdf') }],
     ['text that begins like an image', 'chat', { type: 'file', file: { file_data: `data:text/plain;base64,${png}` } }],
     ['no declared type', 'chat', { type: 'file', file: { filename: 'a.txt', file_data: png } }],
-  ])("reserves tokens for a document by its size, up to the model's window: %s", (_what, route, part) => {
+  ])("reserves tokens for a document by its size, up to the model's context window: %s", (_what, route, part) => {
     expect(measure(route, said(part)).bound).toBeGreaterThan(pdf.length);
     const { bound, estimate } = measure(route, said(part), 200_000);
     expect(bound).toBeGreaterThan(200_000);
@@ -228,7 +228,7 @@ describe('the input tokens that a call reserves', () => {
   };
   const size = Buffer.byteLength(JSON.stringify(hello));
 
-  test("reserves the price of cache writes if it's higher than that of input", () => {
+  test("reserves the cache write price if it's higher than the input price", () => {
     const cost = inputOf('chat', hello, { inputNanos: 4_000_000_000n, cacheWriteNanos: 5_000_000_000n, cacheWrite1hNanos: 8_000_000_000n });
     expect(cost).toBe(size * 5_000);
   });
@@ -243,7 +243,7 @@ describe('the input tokens that a call reserves', () => {
     expect(inputOf('chat', umlauts, rates)).toBe(Buffer.byteLength(umlauts) * 1_250);
   });
 
-  test.each(outsideInputs)("reserves the model's whole window if the request refers to %s", (_what, route, members) => {
+  test.each(outsideInputs)("reserves the model's entire context window if the request refers to %s", (_what, route, members) => {
     const body = { model: 'one/m', max_tokens: 1, ...members };
     expect(inputOf(route, body, { inputNanos: 1_000_000_000n }, { maxInputTokens: 400_000 })).toBe(400_000 * 1_000);
   });
@@ -268,7 +268,7 @@ describe('the input tokens that a call reserves', () => {
     expect(inputOf(route, body, { inputNanos: 1_000_000_000n }, { maxInputTokens: 400_000 })).toBeLessThan(1_000 * 1_000);
   });
 
-  test('reserves as many tokens as an image can take in its model family', () => {
+  test('reserves the largest number of tokens that the model can use for an image', () => {
     const image = { type: 'image_url', image_url: { url: 'https://example.com/a.png' } };
     const body = { ...hello, messages: [{ role: 'user', content: [image] }] };
     const { rows } = parseImportedRows(
@@ -368,7 +368,7 @@ describe('tokens that a call reserves from a tpm ceiling', () => {
     expect(reserve(unlimited, estimates)).toBeLessThan(bytes + 2_200);
   });
 
-  test('reserves at least 1,024 output tokens per running call', () => {
+  test('never reserves fewer than 1,024 output tokens per choice', () => {
     const estimates = createUsageEstimates();
     reserve(unlimited, estimates);
     for (let n = 0; n < 10_000; n += 1) estimates.observe(quotaKeyId, sample, finished(1, 1));
@@ -384,7 +384,7 @@ describe('tokens that a call reserves from a tpm ceiling', () => {
     expect(reserve(unlimited, estimates)).toBeGreaterThan(90_000);
   });
 
-  test('remembers the recent calls of at most ten thousand keys', () => {
+  test('remembers recent calls for no more than ten thousand keys', () => {
     const estimates = createUsageEstimates();
     reserve(unlimited, estimates);
     estimates.observe(quotaKeyId, sample, finished(50_000));

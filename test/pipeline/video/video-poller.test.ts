@@ -147,7 +147,7 @@ test('settles a finished video with its files', async () => {
   expect(await pollOnce()).toEqual({ kind: 'gone' });
 });
 
-test('lets one caller cancel a poll while the others still get its result', async () => {
+test('lets one caller cancel a shared poll while the other callers still get the result', async () => {
   let answer: (state: VideoState) => void = () => undefined;
   let polls = 0;
   const {

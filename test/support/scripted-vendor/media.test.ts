@@ -118,7 +118,7 @@ describe('speech of the scripted vendor', () => {
     }),
   );
 
-  test('takes the voice from the path or the query in the voice format', () =>
+  test('accepts speech requests with the voice in the path or in the query', () =>
     withVendor(async (vendor) => {
       for (const path of ['/v1/text-to-speech/rachel?output_format=mp3_44100_128', '/v1/speak?model=aura']) {
         const response = await post(vendor, path, { text: 'hello' });
@@ -149,7 +149,7 @@ describe("the scripted vendor's videos", () => {
       expect(Buffer.from(await file.arrayBuffer()).toString('latin1', 4, 12)).toBe('ftypisom');
     }));
 
-  test("lets a video fail or be filtered if its model's name asks for it", () =>
+  test("fails or filters a video if its model's name asks for it", () =>
     withVendor(async (vendor) => {
       expect(await poll(vendor, await start(vendor, 'video-polls-0+video-fails'))).toMatchObject({ done: true, error: { code: 3 } });
       const filtered = await poll(vendor, await start(vendor, 'video-polls-0+filtered'));

@@ -51,7 +51,7 @@ describe('failures of the scripted vendor', () => {
     ),
   );
 
-  test('returns the reset as a date with a 429 on messages', () =>
+  test('returns the reset time as a date in a 429 on messages', () =>
     withVendor(
       async (vendor) => {
         const reset = await message(vendor, 'rate-limited-reset-90');
@@ -149,7 +149,7 @@ describe('scripted streams', () => {
     }),
   );
 
-  test('breaks off a plain response in the middle', () =>
+  test('aborts a plain response halfway through', () =>
     withVendor(async (vendor) => {
       const broken = await readUntilBreak(await chat(vendor, 'break-after-1'));
       expect(broken.broken).toBe(true);

@@ -84,7 +84,7 @@ describe('the Temporal dev server', () => {
     expect(await identifyProcess(pid)).toBeNull();
   });
 
-  test('passes no vendor keys to the Temporal dev server', async () => {
+  test("doesn't pass vendor keys to the Temporal dev server", async () => {
     const server = await start();
     const environment = await readFile(`/proc/${server.pid()}/environ`, 'utf8').catch(() => `HOME=${dataDir}\0`); // Only Linux shows it.
     expect(environment).toBe(`HOME=${dataDir}\0`);

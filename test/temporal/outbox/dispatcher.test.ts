@@ -117,7 +117,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     }
   });
 
-  test("doesn't let a project with many outbox entries delay those of another one", async () => {
+  test("doesn't let a project with many outbox entries delay other projects' entries", async () => {
     const temporal = createFakeTemporal();
     const entriesOf = (projectId: string, count: number) =>
       Array.from({ length: count }, (_, n) => ({ ...entry(`conversation/${projectId}-${n}/1`), projectId }));
@@ -165,7 +165,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     expect(temporal.repairs).toBe(2);
   });
 
-  test('reports the age of the oldest undelivered entry as the lag of the outbox', async () => {
+  test('reports the age of the oldest undelivered entry as the outbox lag', async () => {
     const temporal = createFakeTemporal();
     temporal.isDown = true;
     dispatch(database, temporal);
@@ -180,7 +180,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     await until('nothing waits', () => temporal.started.length === 2 && lagMs() === 0);
   });
 
-  test("doesn't count an entry that Temporal has rejected towards the lag of the outbox", async () => {
+  test("doesn't count an entry that Temporal has rejected towards the outbox lag", async () => {
     const temporal = createFakeTemporal();
     const reject = async (): Promise<void> => {
       throw new PermanentStartError('never');

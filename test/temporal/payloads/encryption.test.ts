@@ -50,7 +50,7 @@ describe('encrypted payloads', () => {
     }
   });
 
-  test('never encrypts the same value to the same bytes', async () => {
+  test('never encrypts a value to the same bytes twice', async () => {
     const [first, second] = await createEncryptionCodec([old]).encode([payload(), payload()]);
     expect(Buffer.from(first?.data ?? [])).not.toEqual(Buffer.from(second?.data ?? []));
   });
@@ -73,7 +73,7 @@ describe('encrypted payloads', () => {
     await expect(codec.decode([{ ...written, data: changed.subarray(0, 10) }])).rejects.toThrow('truncated');
   });
 
-  test('still reads plain payloads from before a key was set', async () => {
+  test('still reads unencrypted payloads that were written before a key was set', async () => {
     expect(await createEncryptionCodec([old]).decode([payload()])).toEqual([payload()]);
   });
 

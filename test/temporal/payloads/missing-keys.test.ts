@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { createMissingKeys } from '../../../src/temporal/payloads/missing-keys.ts';
 import { createTestLog } from '../../support/temporal.ts';
 
-test('logs a missing payload key at most once a minute', () => {
+test('logs a missing payload key no more than once a minute', () => {
   let now = 1_000_000;
   const { logger, lines } = createTestLog();
   const missing = createMissingKeys({ clock: { now: () => now }, logger });

@@ -111,7 +111,7 @@ describe.each([
   const resultOf = ({ workflowId }: OutboxEntry) => temporal.client.workflow.getHandle(workflowId).result();
   const descriptionOf = ({ workflowId }: OutboxEntry) => temporal.client.workflow.getHandle(workflowId).describe();
 
-  test('finishes the work of a project while all models of another one hang', async () => {
+  test("finishes a project's work while all of another project's models hang", async () => {
     await temporal.probe();
     const [bad, good] = [randomUUID(), randomUUID()];
     const hanging = createHangingActivities(bad);
@@ -203,14 +203,14 @@ describe('the shares of projects', () => {
     expect(() => take(request('bad'))).not.toThrow();
   });
 
-  test('rejects an activity for lack of a slot only if Temporal retries it without limit', () => {
+  test('rejects an activity without a free slot only if Temporal will retry it forever', () => {
     const { take } = createSlotShares();
     for (let n = 0; n < 3; n += 1) take(request('bad'));
     // Older versions scheduled activities with a single attempt, and before that with ten.
     for (const maximumAttempts of [1, 10]) expect(() => take(request('bad', { maximumAttempts }))).not.toThrow();
   });
 
-  test('increases the retry delay with the number of waiting activities and the time since one ended', () => {
+  test('increases the retry delay if many activities are waiting or none has ended for a while', () => {
     let now = 0;
     const { take } = createSlotShares(() => now);
     for (let n = 0; n < 3; n += 1) take(request('bad'));

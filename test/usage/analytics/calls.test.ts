@@ -46,7 +46,7 @@ describeDatabases('the list of calls', (database) => {
     expect(streamed[0]).toMatchObject({ attempts: 1, costNanos: 1_000, input: 10, cachedInput: 2 });
   });
 
-  test('finds the calls of a task whatever its name is', async () => {
+  test('finds the calls of a task with an unusual name', async () => {
     const { call, projectId } = newProject();
     const tasks = [null, '-', '--', '\u00a0', '\u200b', 'x'.repeat(5_000)];
     await store(
@@ -61,7 +61,7 @@ describeDatabases('the list of calls', (database) => {
     expect(() => parseCallFilter(new URLSearchParams({ task: 'x'.repeat(20_000) }))).toThrow(/^task: /);
   });
 
-  test('finds out when keys were last used without reading all calls', async () => {
+  test("doesn't read all calls to find out when keys were last used", async () => {
     const busy = newProject();
     await store(
       database(),
@@ -124,7 +124,7 @@ describeDatabases('the list of calls', (database) => {
     expect((await readKeyUse(database(), owner.projectId, { from, to, keyIds: [] })).size).toBe(0);
   });
 
-  test('lists exactly those calls that are counted in the figures of a project', async () => {
+  test("lists exactly the calls that a project's figures count", async () => {
     const { call, projectId } = newProject();
     const special = call({
       metadata: {
@@ -246,7 +246,7 @@ describeDatabases('the details of a call', (database) => {
 });
 
 describeDatabases('recent use of keys, applications and projects', (database) => {
-  test('reports when applications, projects and keys were last used, counting a replaced key as its successor', async () => {
+  test('adds up recent use per key and application, and counts a rotated key together with its successor', async () => {
     const { call, projectId } = newProject();
     const [first, second] = [randomUUID(), randomUUID()];
     await database().query(`insert into projects (id, slug, name) values ($1::uuid, $2::text, 'x')`, [projectId, `p-${projectId}`]);

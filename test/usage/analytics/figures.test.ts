@@ -68,7 +68,7 @@ describeDatabases('figures of a project', (database) => {
     });
   });
 
-  test('returns the top groups and the rest, which add up to the total', async () => {
+  test('the top groups and the rest add up to the total', async () => {
     const { call, projectId } = newProject();
     const ofTask = (taskId: string | null, costNanos: number) =>
       call({ metadata: { correlation: { ...noCorrelation, taskId } }, result: { costNanos } });
@@ -111,7 +111,7 @@ describeDatabases('totals of a project', (database) => {
     ['Europe/Berlin', '2026-10-01T00:00:00Z'],
     ['Europe/Berlin', '2026-03-01T00:00:00Z'],
     ['Asia/Kolkata', '2026-10-01T00:00:00Z'],
-  ])('returns the same totals whether read by time unit, group, month or row, in %s from %s', async (zone, monthStart) => {
+  ])('returns the same totals by time unit, by group, by month and by row, in %s from %s', async (zone, monthStart) => {
     const seed = isExhaustive ? Math.floor(Math.random() * 2 ** 31) : 7;
     const random = createRandom(seed);
     const pick = <Item>(items: readonly Item[]): Item => items[Math.floor(random() * items.length)] as Item;

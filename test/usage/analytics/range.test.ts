@@ -45,7 +45,7 @@ test('compares the month so far with the same part of the previous month', () =>
   expect(inLastMinute).toEqual(['month', '2026-11-01T00:00Z', '2026-12-01T00:00Z', '2026-10-01T00:00Z', '2026-10-31T00:00Z']);
 });
 
-test('handles a period that begins on a day on which clocks skip midnight', () => {
+test('handles a period that begins on a day when the clocks skip midnight', () => {
   // In Santiago the clocks go from 00:00 to 01:00 on 6 September.
   const week = read('', 'America/Santiago', Date.parse('2026-09-12T15:00:20Z'));
   expect(week).toEqual(['7d', '2026-09-06T04:00Z', '2026-09-12T15:01Z', '2026-08-30T04:00Z', '2026-09-05T16:01Z']);

@@ -76,7 +76,7 @@ describeDatabases('the models and prices that are in effect', (database) => {
     for (const models of started.splice(0)) await models.stop();
   });
 
-  test('prefers prices in gateway.yaml over imported ones, and imported ones over built-in ones', async () => {
+  test('prefers prices in gateway.yaml over imported prices, and imported prices over built-in prices', async () => {
     const configured = { 'a/file': row('file', 1), 'a/starter': row('starter', 2), 'a/other': row('starter', 3) };
     const seen: Record<string, string>[] = [];
     const first = await begin(configured);
@@ -96,7 +96,7 @@ describeDatabases('the models and prices that are in effect', (database) => {
     expect(pricesOf((await begin(configured)).models())).toEqual(wanted);
   });
 
-  test('uses the built-in price again when an imported one is set to null', async () => {
+  test('uses the built-in price again when an imported price is set to null', async () => {
     const models = await begin({ 'a/starter': row('starter', 2) });
     await models.import({ 'a/starter': { nanos: 20 }, 'a/new': { nanos: 30 } });
     const receipt = await models.import({ 'a/starter': null, 'a/new': null, 'a/never': null });
@@ -104,7 +104,7 @@ describeDatabases('the models and prices that are in effect', (database) => {
     expect(pricesOf(models.models())).toEqual({ 'a/starter': '2 starter' });
   });
 
-  test('imports no prices if one of them is invalid, and reports every error', async () => {
+  test("doesn't import any prices if one of them is invalid, and reports every error", async () => {
     const models = await begin({});
     await expect(models.import({ 'a/good': { nanos: 1 }, 'a/bad': {}, 'gone/x': { nanos: 1 } })).rejects.toMatchObject({
       code: 'bad_request',
@@ -122,7 +122,7 @@ describeDatabases('the models and prices that are in effect', (database) => {
     expect(await database().query('select count(*) as n from model_prices')).toEqual([{ n: 1_201 }]);
   });
 
-  test('adds each change of a price to the history with its time and source', async () => {
+  test('records each price change in the history with its time and source', async () => {
     const models = await begin({ 'a/x': row('starter', 2), 'a/y': row('file', 7) });
     const start = now;
     now += 1_000;

@@ -127,7 +127,7 @@ describeAnyDatabase('price history', (database) => {
     expect((await priceAt(database(), 'a/x', 6_000))?.price?.inputNanos).toBe(9n);
   });
 
-  test('stores each price only once if several processes do so at the same time', async () => {
+  test('stores each price only once if several processes store it at the same time', async () => {
     const entries = Array.from({ length: 600 }, (_, index) => entry(`a/m${index}`, cheap));
     const added = await Promise.all([1, 2, 3, 4].map((n) => recordPrices(database(), entries, 1_000 + n)));
     expect(added.flat()).toHaveLength(600);

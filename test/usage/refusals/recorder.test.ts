@@ -123,7 +123,7 @@ describeDatabases('the recorder of refused calls', (database, testOnAny) => {
     ]);
   });
 
-  test('limits the stored refused calls even if they come from different minutes', async () => {
+  test('limits stored refused calls even if their timestamps alternate between two minutes', async () => {
     for (let n = 0; n < 1_000; n += 1) refuse(recorder, key, { reason: 'key_ceiling' }, noon + (n % 2) * minuteMs);
     const { rows, calls } = await stored(key);
     expect({ rows: rows.length, calls }).toEqual({ rows: maxRowsPerMinute, calls: 1_000 });

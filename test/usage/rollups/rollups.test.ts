@@ -322,7 +322,7 @@ describeDatabases('rollups', (database) => {
     await maintain(database());
   });
 
-  test('merges repeated marks for the same outdated hour', async () => {
+  test('merges duplicate entries for the same outdated hour', async () => {
     const { projectId } = await newProject(database());
     await database().query(
       `insert into usage_outdated (project_id, span, start)

@@ -58,7 +58,7 @@ describe('a credential from a cloud', () => {
     expect(credential.state()).toMatchObject({ isValid: true, failures: 0, problem: null });
   });
 
-  test('keeps a credential usable until it expires while the cloud fails', async () => {
+  test("keeps using a credential until it expires if it can't be refreshed", async () => {
     const { cloud, credential, failed, recovered } = createCloud(3_000);
     credential.start();
     await credential.firstAttempt(10_000);
@@ -83,7 +83,7 @@ describe('a credential from a cloud', () => {
     expect(credential.secrets()).toEqual(['token-2', 'token-1']);
   });
 
-  test("doesn't ask for a new credential in a busy loop while the cloud fails", async () => {
+  test("doesn't retry in a busy loop while the cloud can't issue credentials", async () => {
     const { cloud, credential } = createCloud(null);
     cloud.failure = new Error('down');
     credential.start();
@@ -115,7 +115,7 @@ describe('a credential from a cloud', () => {
     expect(cloud.issued).toBe(2);
   });
 
-  test('treats an expired credential from the cloud as a failure', async () => {
+  test('treats a credential that has already expired as a failure', async () => {
     const { credential } = createCloud(-1);
     credential.start();
     await credential.firstAttempt(10_000);

@@ -47,7 +47,7 @@ const loop = [
 ];
 
 describe('a responses request for a chat vendor', () => {
-  test('merges the output items of one response into one chat message', () => {
+  test('merges the output items of a response into a single chat message', () => {
     expect(toChat({ instructions: 'Be brief.', input: loop }).messages).toEqual([
       { role: 'system', content: 'Be brief.\n\nUse tools.' },
       { role: 'user', content: 'Weather?' },
@@ -208,7 +208,7 @@ describe('items of an earlier response', () => {
     expect(toChat(continued(response?.output), form).messages[1]).toEqual({ ...message, ...kept });
   });
 
-  test('sends a messages vendor its own content blocks back unchanged', () => {
+  test("sends a messages vendor's own content blocks back unchanged", () => {
     const content = [
       { type: 'thinking', thinking: 'Hm.', signature: 's' },
       { type: 'redacted_thinking', data: 'eA==' },

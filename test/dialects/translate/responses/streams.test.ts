@@ -47,7 +47,7 @@ const vendors = {
 describe.each(['chat', 'messages'] as const)('a responses stream from a %s vendor', (dialect) => {
   const { answer, stream, toResponse, create } = vendors[dialect];
 
-  test('a responses stream assembles to the JSON response in the SDK', async () => {
+  test('the SDK assembles a responses stream into the JSON response', async () => {
     await fc.assert(
       fc.asyncProperty(said, async (content) => {
         const streamed = await readStream(translateStream(create(), stream(content)));
@@ -101,7 +101,7 @@ describe.each(['chat', 'messages'] as const)('a responses stream from a %s vendo
     );
   });
 
-  test("records the same turn that the client's next request repeats", () => {
+  test('records the same turn that the client repeats in its next request', () => {
     fc.assert(
       fc.property(said, (content) => {
         const response = asObject(toResponse(answer(content)));
