@@ -30,7 +30,7 @@ const step = fc.record({
 });
 
 describeAnyDatabase('admission under random interleavings', (database) => {
-  test('exceeds a ceiling only if running calls use more than they reserved', async () => {
+  test('exceeds a ceiling by at most what running calls use beyond their reservations and what dead processes reserved', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 120 }), async (steps) => {
         const clock = clockAt(noon);

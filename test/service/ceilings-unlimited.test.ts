@@ -121,7 +121,7 @@ test('reserves the higher price of fast mode', async () => {
   expect(recorded).toBeCloseTo(billed, 9);
 });
 
-test('exceeds a tpm ceiling only if calls use more tokens than estimated', async () => {
+test('admits only as many concurrent calls as fit into a tpm ceiling by their estimates', async () => {
   const slug = 'tokens-per-minute';
   const { call, admin } = await gateway().withProject(slug);
   const { key } = await jsonOf<{ key: string }>(

@@ -46,12 +46,12 @@ describe('a chat request to a messages vendor', () => {
   });
 
   it.each([
-    ['three/echo', '', 4_096],
-    ['three/bounded', '', 777],
-    ['three/bounded', '"max_tokens":null,', 777],
-    ['three/bounded', '"max_tokens":12,', 12],
-    ['three/bounded', '"max_tokens":12,"max_completion_tokens":13,', 13],
-  ])('sends %s the output limit that it needs if the caller sets `%s`: %d', async (model, bounds, maxTokens) => {
+    ['no limit', 'three/echo', '', 4_096],
+    ['no limit', 'three/bounded', '', 777],
+    ['null', 'three/bounded', '"max_tokens":null,', 777],
+    ['max_tokens', 'three/bounded', '"max_tokens":12,', 12],
+    ['max_tokens and max_completion_tokens', 'three/bounded', '"max_tokens":12,"max_completion_tokens":13,', 13],
+  ])('sends an output limit if the caller sets %s (%s)', async (_limits, model, bounds, maxTokens) => {
     await send('chat', `{"model":"${model}",${bounds}"messages":[${user}]}`);
     expect(lastRequest(lent()).json['max_tokens']).toBe(maxTokens);
   });

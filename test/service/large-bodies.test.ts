@@ -93,7 +93,10 @@ test('forwards a large body unchanged except for the model', async () => {
 test.each([
   ['before', (model: string, text: string) => `{"model":"${model}","messages":[{"role":"user","content":"${text}"}] , "x":1.0}\n`],
   ['after', (model: string, text: string) => ` {"messages":[{"role":"user","content":"${text}"}],"x":1.0,"model" : "${model}"}`],
-  ['just before', (model: string, text: string) => `{"x":"${text}","model":"${model}","messages":[{"role":"user","content":"${text}"}]}`],
+  [
+    'between a long text and',
+    (model: string, text: string) => `{"x":"${text}","model":"${model}","messages":[{"role":"user","content":"${text}"}]}`,
+  ],
 ])('forwards a body of several hundred kilobytes if the model comes %s the messages', async (_place, bodyFor) => {
   const text = line.repeat(5_000);
   for (let turn = 0; turn < 3; turn += 1)

@@ -139,7 +139,7 @@ describe('a gateway that serves videos', () => {
     await expect(read()).rejects.toThrow();
   });
 
-  test('charges for each video exactly once if the process is killed while videos are running', async () => {
+  test('settles each video exactly once after a kill, with an unknown outcome for one that was starting', async () => {
     const samples = [{ video: { uri: 'https://film.example/v1/files/a' } }];
     const made = { response: { generateVideoResponse: { generatedSamples: samples } } };
     const failed = { error: { code: 13, message: 'no', status: 'INTERNAL' } };

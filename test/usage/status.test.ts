@@ -84,6 +84,6 @@ test.each([
   ['day', Date.UTC(2026, 10, 20), Date.UTC(2026, 10, 21)],
   ['month', Date.UTC(2026, 10, 1), Date.UTC(2026, 11, 1)],
   ['total', 0, null],
-] as const)("a ceiling's %s window follows the UTC calendar", (kind, start, end) => {
+] as const)("returns the start and end of a ceiling's %s window in UTC", (kind, start, end) => {
   expect(windowAt(kind, now)).toEqual({ start, end });
 });

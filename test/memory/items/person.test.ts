@@ -74,7 +74,7 @@ describeDatabases('memories of people', (database) => {
     expect((await readItemDetails(database(), projectId, removed.id))?.item).toMatchObject({ closedBy: key.author });
   });
 
-  test("looks up in the audit log who removed a memory if the memory itself doesn't say", async () => {
+  test('the migration finds out from the audit log who removed a memory', async () => {
     const projectId = await createProject(database());
     const [audited, live, unknown] = [await write(projectId, 'one'), await write(projectId, 'two'), await write(projectId, 'three')];
     for (const { id } of [audited, unknown]) await items().remove(projectId, id, person);
