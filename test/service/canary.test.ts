@@ -131,7 +131,7 @@ test('compares the canary with the rest of the tier in the console', async () =>
   );
 });
 
-test("counts the ratings of memories recalled in the canary's calls", async () => {
+test("counts how the memories that the canary's calls recalled were rated", async () => {
   const gateway = await lend();
   await gateway.admin('PUT', `/provision/teams/${gateway.project}/memory`, { enabled: true });
   const item = await saveItem(gateway, { text: 'Oolong tea is served in the morning' });

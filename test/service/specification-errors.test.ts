@@ -109,7 +109,7 @@ describe('error types on messages', () => {
     expect([answer.status, await jsonOf(answer)]).toMatchObject([401, { error: { type: 'authentication_error' } }]);
   });
 
-  it('returns a 503 on messages with the error type api_error if a vendor is unreachable', async () => {
+  it('uses the error type api_error for a 503 on messages if a vendor is unreachable', async () => {
     const answer = await ask(await lendProject(), route, 'dead/any');
     expect([answer.status, await jsonOf(answer)]).toMatchObject([503, { error: { type: 'api_error' } }]);
   });

@@ -57,7 +57,7 @@ describe('the page of a refused call', () => {
     expect(html).not.toContain(hostile);
   });
 
-  test('returns 404 to people outside the project and under the URL of another project', async () => {
+  test("returns 404 to people outside the project, and to everybody under another project's URL", async () => {
     const id = await call('unknown/model');
     expect((await page(member, `/calls/${id}`)).status).toBe(200);
     const stranger = await signIn(gateway(), 'stranger');
