@@ -54,7 +54,8 @@ export function createProcesses(folder) {
     for (const child of children) if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL');
   };
   process.once('exit', killAll);
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => endBy(signal));
+  // Don't use `once`, because a second signal would then kill us before we've killed the programs.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => endBy(signal));
 
   /** @param {import('node:child_process').ChildProcess} child */
   const stop = async (child) => {
