@@ -7,8 +7,9 @@ import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 const realNow = performance.now.bind(performance);
 
 /**
- * Waits until the condition is true. After `limitMs`, throws an error with the given sentence. At first, checks in each
- * turn of the event loop. The checks become less frequent over time, because many of them are requests to a server.
+ * Waits until the condition is true. After `limitMs`, throws an error with the given sentence. We check in each turn of
+ * the event loop for 20 ms, and then less and less often, because many conditions send a request to a server. So don't
+ * wait for something that is true only for a moment, such as an exact count that keeps growing.
  */
 export async function until(sentence: string, condition: () => boolean | Promise<boolean>, limitMs = 300_000): Promise<void> {
   const startedAt = realNow();

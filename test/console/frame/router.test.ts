@@ -151,7 +151,7 @@ describe('audit log', () => {
     expect(lastAudit()).toMatchObject({ action: 'key.revoke', target: 'k1', outcome: 'refused' });
   });
 
-  test("doesn't write an audit log entry for a request that is rejected before it has any effect", async () => {
+  test('writes no audit log entry for a form that the role or the CSRF token does not allow', async () => {
     const count = site.audit.length;
     expect((await site.post('/console/p/acme/keys', 'member', { fields: { name: 'mine' } })).status).toBe(403);
     expect((await site.post('/console/p/acme/keys', 'owner', { csrf: '' })).status).toBe(403);
