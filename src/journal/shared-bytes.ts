@@ -84,8 +84,8 @@ export function createWrittenParts() {
      */
     add(body: Buffer, shared: SharedBody | null, offset: number): void {
       const ranges = shared ? toRanges(shared.pieces, offset) : [offset, body.length];
-      // If the body was written in full, each of its parts is in one piece, so a later body needs only one range for it.
-      // That's why we remember these copies instead of earlier ones.
+      // If the body was written in full, each of its parts is in one piece, and a later body needs only one range for
+      // it. That's why we remember these copies instead of earlier ones.
       const parts = shared ? shared.missing : repeatedPartsOf(body);
       for (const part of parts) written.set(keyOf(part), sliceRanges(ranges, part.start, part.end));
     },
