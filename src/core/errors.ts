@@ -184,6 +184,7 @@ interface VendorErrorOptions {
   readonly isUnsent?: boolean;
   readonly closedWhileSending?: boolean;
   readonly isWithoutCredential?: boolean;
+  readonly isUntranslatable?: boolean;
   readonly cause?: unknown;
 }
 
@@ -218,6 +219,11 @@ export class VendorError extends Error {
   readonly closedWhileSending: boolean;
   /** True if we couldn't send the request because the provider's cloud identity had no valid credentials. */
   readonly isWithoutCredential: boolean;
+  /**
+   * True if we haven't called the vendor, because its dialect can't express the request. The error looks as if the
+   * vendor had responded with 400.
+   */
+  readonly isUntranslatable: boolean;
 
   constructor(kind: VendorErrorKind, message: string, options: VendorErrorOptions = {}) {
     const { stackTraceLimit } = Error;
@@ -233,6 +239,7 @@ export class VendorError extends Error {
     this.retryAfterMs = options.retryAfterMs;
     this.closedWhileSending = options.closedWhileSending ?? false;
     this.isWithoutCredential = options.isWithoutCredential ?? false;
+    this.isUntranslatable = options.isUntranslatable ?? false;
     this.isUnsent = options.isUnsent ?? (this.closedWhileSending || this.isWithoutCredential);
   }
 }

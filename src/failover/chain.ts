@@ -1,8 +1,8 @@
 /**
  * Tries the candidates of a plan in order until one succeeds. `classify-failure.ts` decides what each failure means.
  *
- * After a 429, we first try the candidates of other providers. If there are none left, we wait as long as the vendor
- * asked, retry the model once, and then move on. If a keep-alive connection closes while we're sending a request, we
+ * After a 429, we first try the candidates of other providers. If there are none left, or if their dialects can't
+ * express the request, we wait as long as the vendor asked, retry the model once, and then move on. If a keep-alive connection closes while we're sending a request, we
  * repeat the request once with the same model. If the prompt was too long, we skip all models whose window isn't
  * larger.
  *
@@ -59,6 +59,8 @@ export async function runChain<Success>(chain: Chain<Success>): Promise<ChainRes
   let queue = chain.candidates.slice();
   /** The candidate to retry. Null to move on to the next one. */
   let retry: Attempt | null = null;
+  /** The candidate that sent the last 429, if we haven't called another provider or retried it since. */
+  let limited: Candidate | null = null;
   for (;;) {
     const attempt: Attempt = retry ?? { candidate: queue.shift(), waitMs: 0, reason: 'next' };
     const { candidate, waitMs, reason } = attempt;
@@ -85,15 +87,18 @@ export async function runChain<Success>(chain: Chain<Success>): Promise<ChainRes
       }
       if (candidate.member)
         queue = withoutUselessMembers(queue, candidate, { kind, failures, hasStateAtMember: chain.hasStateAtMember ?? false });
-      if (kind !== 'rate_limited') continue;
-      const isSameProvider = (other: Candidate): boolean => other.provider === candidate.provider;
-      const isSameModel = (other: Candidate): boolean => other.id === candidate.id;
+      if (!error.isUntranslatable) limited = kind === 'rate_limited' && reason !== 'rate_limited' ? candidate : null;
+      if (limited === null) continue;
+      const { provider, id } = limited;
+      const isSameProvider = (other: Candidate): boolean => other.provider === provider;
+      const isSameModel = (other: Candidate): boolean => other.id === id;
       if (queue.some((other) => !isSameProvider(other))) {
         queue = [...queue.filter((other) => !isSameProvider(other)), ...queue.filter(isSameProvider)];
       } else if (queue.some(isSameModel)) {
         queue = [...queue.filter(isSameModel), ...queue.filter((other) => !isSameModel(other))];
-      } else if (reason !== 'rate_limited') {
-        retry = shortestRetry(failures, candidate, chain.remainingMs());
+      } else {
+        retry = shortestRetry(failures, limited, chain.remainingMs());
+        limited = null;
       }
     }
   }

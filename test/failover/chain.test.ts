@@ -28,6 +28,7 @@ function candidateOf(text: string): Candidate {
 const answers = 'ok';
 const refuses = new VendorError('status', 'refused', { status: 400 });
 const fails = new VendorError('status', 'failed', { status: 500 });
+const untranslatable = new VendorError('status', 'not in this dialect', { status: 400, isUntranslatable: true });
 const missing = new VendorError('status', 'not found', { status: 404 });
 const closed = new VendorError('connect', 'closed', { closedWhileSending: true });
 const unreachable = new VendorError('connect', 'no connection');
@@ -191,6 +192,24 @@ describe('the order of attempts', () => {
       "doesn't retry after a 429 if another vendor remains",
       { plan: 'a1 b1', replies: { a1: [limited], b1: [fails] } },
       'a1 b1',
+      'exhausted',
+    ],
+    [
+      "retries after a 429 if the other vendors' dialects can't express the request",
+      { plan: 'a1 b1 c1', replies: { a1: [limitedFor(300), answers], b1: [untranslatable], c1: [untranslatable] } },
+      'a1 b1 c1 +300 a1(300)',
+      'responded',
+    ],
+    [
+      "retries a limited model before the vendor's other models if no other vendor could be called",
+      { plan: 'a1 a2 b1', replies: { a1: [limitedFor(300)], b1: [untranslatable] } },
+      'a1 b1 +300 a1(300) a2',
+      'responded',
+    ],
+    [
+      "doesn't retry after a 429 if one of the other vendors has been called",
+      { plan: 'a1 b1 c1', replies: { a1: [limited], b1: [fails], c1: [untranslatable] } },
+      'a1 b1 c1',
       'exhausted',
     ],
 

@@ -29,6 +29,8 @@ const tiers = {
   'ours-alone': ['three/echo', 'four/echo'],
   'ours-then-answer': ['three/echo', 'one/echo'],
   'ours-then-failure': ['three/echo', 'one/fail-500'],
+  'failure-then-ours': ['one/fail-500', 'three/echo'],
+  'limited-then-ours': ['one/rate-limited-once-0.01+b', 'three/echo'],
   'opened-chat': ['one/error-after-0', 'three/error-after-0', 'two/echo+opened'],
   'opened-broken': ['three/break-after-0', 'one/break-after-0+long-9', 'two/echo+opened'],
   keyed: ['one/fail-500+a', 'one/fail-500+b', 'three/fail-500+c', 'two/fail-500+d', 'three/echo+e'],
@@ -92,10 +94,23 @@ describe("a call that can't be translated to the other dialect", () => {
   it('returns 502 if the call can be translated for only one model and that model fails', async () => {
     const gateway = await lend();
     expect((await gateway.call(paths.chat, twice('ours-then-answer'))).headers.get('x-gateway-model')).toBe('one/echo');
-    const failed = await gateway.call(paths.chat, twice('ours-then-failure'));
-    expect([failed.status, await failed.json()]).toMatchObject([
-      502,
-      { error: { code: 'upstream_failed', message: expect.stringMatching(/^one\/fail-500: the vendor responded with 500/) } },
+    for (const tier of ['ours-then-failure', 'failure-then-ours']) {
+      const failed = await gateway.call(paths.chat, twice(tier));
+      expect([failed.status, await failed.json()]).toMatchObject([
+        502,
+        { error: { code: 'upstream_failed', message: expect.stringMatching(/^one\/fail-500: the vendor responded with 500/) } },
+      ]);
+    }
+  });
+
+  it("waits and retries after a 429 if the call can't be translated for any other vendor", async () => {
+    const gateway = await lend();
+    const answer = await gateway.call(paths.chat, twice('limited-then-ours'));
+    expect(answer.status).toBe(200);
+    expect((await lastCall(gateway)).attempts).toMatchObject([
+      { model: 'rate-limited-once-0.01+b', status: 429 },
+      { model: 'echo', status: null },
+      { model: 'rate-limited-once-0.01+b', status: 200, wait_ms: 10 },
     ]);
   });
 });

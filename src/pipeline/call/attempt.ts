@@ -6,7 +6,6 @@ import { VendorError } from '../../core/errors.ts';
 import { noTokens } from '../../core/pricing.ts';
 import type { Clock } from '../../core/time.ts';
 import { raceAbort } from '../../core/time-limit.ts';
-import { UntranslatableError } from '../../dialects/contract/untranslatable.ts';
 import type { RequestChanges } from '../../dialects/translate/request-changes.ts';
 import type { Breakers } from '../../failover/breaker.ts';
 import type { Chain } from '../../failover/chain.ts';
@@ -192,7 +191,7 @@ export function createAttemptChain({ httpClient, findProvider, breakers, pools, 
       const failed: Attempt = {
         ...record,
         // If the translation failed, nothing was sent, so there's no vendor status.
-        status: vendorError && !(vendorError.cause instanceof UntranslatableError) ? vendorError.status : null,
+        status: vendorError && !vendorError.isUntranslatable ? vendorError.status : null,
         outcome,
         ...(requestId !== null && { requestId }),
         waitMs,

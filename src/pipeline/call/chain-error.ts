@@ -4,7 +4,6 @@
  */
 import type { Outcome } from '../../core/call.ts';
 import { type ErrorMembers, type GatewayError, gatewayError, VendorError, vendorMembers } from '../../core/errors.ts';
-import { UntranslatableError } from '../../dialects/contract/untranslatable.ts';
 import type { AttemptFailure, ChainResult } from '../../failover/chain.ts';
 import {
   classifyFailure,
@@ -39,16 +38,16 @@ export function toChainFailure(result: FailedChain, cancellation: CallCancellati
  * hasn't been retried yet, and asked us to wait until after the deadline.
  */
 function deadlineForbidsRetry(failures: readonly AttemptFailure[], cancellation: CallCancellation): boolean {
-  const last = failures.at(-1);
+  const last = lastCallOf(failures);
   if (!last || classifyFailure(last.error) !== 'rate_limited') return false;
-  const wasRetry = failures.slice(0, -1).some(({ candidate }) => candidate === last.candidate);
+  const wasRetry = failures.some((failure) => failure !== last && failure.candidate === last.candidate);
   return !wasRetry && retryDelay(last.error, null) !== null && retryDelay(last.error, cancellation.remainingMs()) === null;
 }
 
 function exhausted(failures: readonly AttemptFailure[]): ChainFailure {
   const refusal = refusalOf(failures);
   if (refusal) return { error: refusal, outcome: 'refused' };
-  const last = failures.at(-1);
+  const last = lastCallOf(failures);
   return upstreamFailed(failures, last ? describeFailure(last) : 'every model of the plan failed', 'failed');
 }
 
@@ -59,7 +58,7 @@ function exhausted(failures: readonly AttemptFailure[]): ChainFailure {
  */
 export function refusalOf(failures: readonly AttemptFailure[]): GatewayError | null {
   const errors = lastErrorsOf(failures);
-  const error = errors.find(({ cause }) => !(cause instanceof UntranslatableError)) ?? errors[0];
+  const error = errors.find(({ isUntranslatable }) => !isUntranslatable) ?? errors[0];
   if (!error || !errors.every(isFinalRefusal)) return null;
   const message = error.vendorMessage ?? error.message;
   const members: ErrorMembers = { ...vendorMembers(error), ...(isContextOverflow(error) && { hint: overflowHint }) };
@@ -95,7 +94,7 @@ function cancelled(failures: readonly AttemptFailure[], cut: AttemptFailure | nu
   if (cancellation.cancelledBy() === 'client') {
     return { error: gatewayError('upstream_failed', { message: 'the caller disconnected' }), outcome: 'client_left' };
   }
-  const last = failures.at(-1);
+  const last = lastCallOf(failures);
   const message = `client deadline exceeded${last ? `; last attempt: ${describeFailure(last)}` : ''}`;
   // If the deadline cut off an attempt, don't send a `retry-after`, because an immediate retry may well finish in time.
   return upstreamFailed(failures, message, 'deadline', cut === null);
@@ -112,12 +111,20 @@ function upstreamFailed(failures: readonly AttemptFailure[], message: string, ou
     error: gatewayError('upstream_failed', {
       message,
       status: isUnavailable ? 503 : 502,
-      cause: failures.at(-1)?.error,
+      cause: lastCallOf(failures)?.error,
       ...(waitMs !== null && { retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1_000)) }),
       ...(isLastingFailure(failures) && { shouldRetry: false }),
     }),
     outcome,
   };
+}
+
+/**
+ * Returns the last failure for which we called a vendor. If we never called one, because no vendor's dialect can express
+ * the request, returns the last failure.
+ */
+function lastCallOf(failures: readonly AttemptFailure[]): AttemptFailure | undefined {
+  return failures.findLast(({ error }) => !error.isUntranslatable) ?? failures.at(-1);
 }
 
 function describeFailure({ candidate, error }: AttemptFailure): string {

@@ -157,7 +157,7 @@ function addedLimitFor({ addsOutputLimit, maxOutputTokens }: Call, candidate: Ca
   return Math.min(maxOutputTokens, candidate.maxOutputTokens ?? maxOutputTokens);
 }
 
-/** Turns an UntranslatableError into a VendorError that looks as if the vendor had responded with 400. */
+/** Turns an UntranslatableError into a VendorError. */
 function refuseUntranslatable<Result>(translate: () => Result): Result {
   try {
     return translate();
@@ -167,6 +167,6 @@ function refuseUntranslatable<Result>(translate: () => Result): Result {
     // If the error doesn't name the field, take it from the message. Messages about a single field start with its name.
     const param = error.param ?? /^[\w.[\]]+(?=: )/.exec(message)?.[0] ?? null;
     const report = { code: null, type: null, param, windowTokens: null, ...(details && { details }) };
-    throw new VendorError('status', message, { status: 400, vendorMessage: message, report, cause: error });
+    throw new VendorError('status', message, { status: 400, vendorMessage: message, report, isUntranslatable: true, cause: error });
   }
 }

@@ -72,4 +72,15 @@ describe('a chain of models that all failed', () => {
     ).toMatchObject({ outcome: 'failed' });
     expect(fail([[500]], 1_000)).toMatchObject({ outcome: 'failed', error: { status: 502 } });
   });
+
+  test("reports the failure of the last vendor that was called, even if a later one's dialect can't express the request", () => {
+    const [limited] = failuresOf([429]);
+    const [, other] = failuresOf([400, 400]);
+    if (!limited || !other) throw new Error('there are two failures');
+    const untranslatable = { ...other, error: new VendorError('status', 'n: must be 1', { status: 400, isUntranslatable: true }) };
+    const cancellation = { remainingMs: () => 100, cancelledBy: () => null } as unknown as CallCancellation;
+    const { error, outcome } = toChainFailure({ kind: 'exhausted', failures: [limited, untranslatable] }, cancellation);
+    expect(outcome).toBe('deadline');
+    expect(error.message).toBe('client deadline exceeded; last attempt: one/m0: no');
+  });
 });
