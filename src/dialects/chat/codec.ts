@@ -8,7 +8,15 @@ import { type BillingReport, readBillingReport } from '../contract/billing-repor
 import type { RequestSummary, ResponseSummary, RouteCodec, StreamReader } from '../contract/route-codec.ts';
 import { parseChatUsage } from '../contract/token-usage.ts';
 import { readVendorError, type VendorErrorBody } from '../contract/vendor-error.ts';
-import { billedKeys, parseOutputLimit, parseStream, parseStringMember, rejectBody, rejectDuplicateKeys } from '../json/body-members.ts';
+import {
+  billedKeys,
+  parseOutputLimit,
+  parseStream,
+  parseStringMember,
+  parseUser,
+  rejectBody,
+  rejectDuplicateKeys,
+} from '../json/body-members.ts';
 import { appendBounded } from '../json/bounded-text.ts';
 import { countGeneratedText } from '../json/generated-text.ts';
 import { createRepeatedEvent } from '../json/repeated-event.ts';
@@ -40,7 +48,7 @@ function parseRequest(body: Buffer, spans: BodySpans): RequestSummary {
     model: parseStringMember(body, model) || null,
     stream,
     maxOutputTokens: parseOutputLimit(body, spans, limits),
-    user: parseStringMember(body, members.get('user')),
+    user: parseUser(body, members.get('user')),
     ...(stream && !asksForUsage(body, spans) && { hidesUsage: true }),
   };
 }

@@ -16,7 +16,10 @@ export interface RequestSummary {
   readonly model: string | null;
   readonly stream: boolean;
   readonly maxOutputTokens: number | null;
-  /** The end user that the caller named in `user`, or in `metadata.user_id` on the messages route. */
+  /**
+   * The end user that the caller named in `user`, or in `metadata.user_id` on the messages route. Null if the body names
+   * none, and an empty string if the field has the wrong type. It can be any text, so it may not be a valid subject.
+   */
   readonly user: string | null;
   /**
    * Set if the caller streams but didn't ask for usage. The gateway asks the vendor for it anyway, and drops the usage

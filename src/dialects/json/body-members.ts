@@ -72,6 +72,11 @@ export function parseStringMember(body: Buffer, member: Member | undefined): str
   return member?.kind === 'string' ? decodeString(body, member.value) : null;
 }
 
+/** Returns the end user that a body names. Null if it names none, and an empty string if it isn't a string. */
+export function parseUser(body: Buffer, member: Member | undefined): string | null {
+  return member === undefined || member.kind === 'null' ? null : (parseStringMember(body, member) ?? '');
+}
+
 /**
  * Returns the output limit of a request. There are several fields for it, and vendors don't agree on which of them
  * counts, so we take the largest value. The fields in `others` aren't documented for the route. They can raise a limit

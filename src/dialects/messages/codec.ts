@@ -2,14 +2,22 @@
 
 import { asCount, asObject, asString, isObject } from '../../core/json/narrow.ts';
 import { parseJson } from '../../core/json/parse.ts';
-import { type BodySpans, setMember } from '../../core/json/spans.ts';
+import { type BodySpans, type Member, scanMembers, setMember } from '../../core/json/spans.ts';
 import type { Tokens } from '../../core/pricing.ts';
 import { formatEvent } from '../../core/sse.ts';
 import { type BillingReport, readBillingReport } from '../contract/billing-report.ts';
 import type { RequestSummary, ResponseSummary, RouteCodec, StreamReader } from '../contract/route-codec.ts';
 import { parseMessagesUsage } from '../contract/token-usage.ts';
 import { readVendorError, type VendorErrorBody } from '../contract/vendor-error.ts';
-import { billedKeys, parseOutputLimit, parseStream, parseStringMember, rejectBody, rejectDuplicateKeys } from '../json/body-members.ts';
+import {
+  billedKeys,
+  parseOutputLimit,
+  parseStream,
+  parseStringMember,
+  parseUser,
+  rejectBody,
+  rejectDuplicateKeys,
+} from '../json/body-members.ts';
 import { appendBounded } from '../json/bounded-text.ts';
 import { countGeneratedText } from '../json/generated-text.ts';
 import { toJsonText } from '../json/json-text.ts';
@@ -32,6 +40,8 @@ export const messages: RouteCodec = {
   formatStreamError: (message) => formatEvent('error', { type: 'error', error: { type: 'api_error', message } }),
 };
 
+const metadataKeys: ReadonlySet<string> = new Set(['user_id']);
+
 /** The error messages match those of the vendor's API, because SDKs show them to users. */
 function parseRequest(body: Buffer, spans: BodySpans): RequestSummary {
   rejectDuplicateKeys(spans, keys);
@@ -42,10 +52,14 @@ function parseRequest(body: Buffer, spans: BodySpans): RequestSummary {
   if (!maxTokens) rejectBody('max_tokens: Field required');
   if (maxTokens.kind !== 'number') rejectBody('max_tokens: Input should be a valid integer');
   requireMessages(spans);
-  const metadata = members.get('metadata');
-  const user =
-    metadata?.kind === 'object' ? asObject(parseJson(body.toString('utf8', metadata.value.start, metadata.value.end))).user_id : null;
-  return { model, stream, maxOutputTokens: parseOutputLimit(body, spans, limits), user: asString(user) };
+  return { model, stream, maxOutputTokens: parseOutputLimit(body, spans, limits), user: parseMetadataUser(body, members.get('metadata')) };
+}
+
+/** Returns the same as `parseUser`. If `metadata` isn't an object, we can't tell which user is meant. */
+function parseMetadataUser(body: Buffer, metadata: Member | undefined): string | null {
+  if (metadata === undefined || metadata.kind === 'null') return null;
+  if (metadata.kind !== 'object') return '';
+  return parseUser(body, scanMembers(body, metadata.value.start, metadataKeys).members.get('user_id'));
 }
 
 export function parseModel(body: Buffer, { members }: BodySpans): string | null {

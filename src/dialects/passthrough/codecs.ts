@@ -11,7 +11,7 @@ import { type BodySpans, type Splice, setMember } from '../../core/json/spans.ts
 import { skipSpace } from '../../core/json/syntax.ts';
 import { noTokens } from '../../core/pricing.ts';
 import type { RequestSummary, ResponseSummary, RouteCodec } from '../contract/route-codec.ts';
-import { billedKeys, parseOutputLimit, parseStream, parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
+import { billedKeys, parseOutputLimit, parseStream, parseStringMember, parseUser, rejectDuplicateKeys } from '../json/body-members.ts';
 
 export const embeddings = createPassthrough('embeddings', '/embeddings', ({ usage }) => parseTotalTokens(usage));
 
@@ -119,7 +119,7 @@ export function parsePassthroughRequest(
     model,
     stream,
     maxOutputTokens: limits === undefined ? null : parseOutputLimit(body, spans, limits),
-    user: parseStringMember(body, members.get('user')),
+    user: parseUser(body, members.get('user')),
   };
 }
 

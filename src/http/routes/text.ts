@@ -9,7 +9,7 @@ import { newId } from '../../core/ids.ts';
 import type { BodySpans } from '../../core/json/spans.ts';
 import { largeBytes } from '../../core/low-priority-thread.ts';
 import type { Clock } from '../../core/time.ts';
-import type { RouteCodec } from '../../dialects/contract/route-codec.ts';
+import type { RequestSummary, RouteCodec } from '../../dialects/contract/route-codec.ts';
 import { hasOutputLimit } from '../../dialects/json/body-members.ts';
 import { routeCodecs } from '../../dialects/routes/route-codecs.ts';
 import type { KnownPrompts } from '../../memory/conversations/known-prompts.ts';
@@ -229,8 +229,7 @@ function withOutputLimit(call: Call): Call {
 }
 
 interface MemorySource extends Pick<Call, 'source' | 'hasExplicitSource'>, Pick<MemoryOptions, 'mode' | 'explicitWrite'> {
-  /** The end user that the request body names, or null if it doesn't name one. */
-  readonly user: string | null;
+  readonly user: RequestSummary['user'];
 }
 
 /**
@@ -245,6 +244,6 @@ function parseMemory({ headers, settings }: Pick<CallSource, 'headers' | 'settin
   if (isHeaderInvalid && isRecorded && mode !== 'off') throw gatewayError('invalid_memory_subject');
   if (isHeaderInvalid) return { mode, explicitWrite, subject, isSubjectInvalid: true, isRecorded: false };
   const options: MemoryOptions = isRecorded === undefined ? { mode, explicitWrite, subject } : { mode, explicitWrite, subject, isRecorded };
-  const isUserInvalid = subject === null && user !== null && user !== '';
+  const isUserInvalid = subject === null && user !== null;
   return isUserInvalid ? { ...options, isSubjectInvalid: true } : options;
 }
