@@ -6,7 +6,7 @@ import { gatewayError } from '../core/errors.ts';
 import { toPostgresText } from '../core/postgres-text.ts';
 import { isSubject } from '../core/subject.ts';
 
-const subjectHeader = 'x-gateway-memory-subject';
+export const subjectHeader = 'x-gateway-memory-subject';
 const maxTimeoutMs = 120_000;
 const contentTimeoutHeader = 'x-gateway-first-content-timeout-ms';
 const maxContentTimeoutMs = 3_600_000;

@@ -173,11 +173,15 @@ function prepareArtifacts({ provider, model, fields, now }: MediaRequest): Prepa
 }
 
 function parseArtifact({ base64, finishReason }: Readonly<Record<string, unknown>>, provider: MediaProvider, status: number): string {
-  const image = asNonEmptyString(base64);
-  if (image !== null) return image;
   const reason = asString(finishReason);
-  if (reason === null || reason === 'SUCCESS') throw unreadable('an image in the response is empty', status);
-  throw new VendorError('status', `the vendor responded with ${status} without an image: ${vendorErrorText(reason, provider)}`, { status });
+  // Some vendors send a blurred or black image if their filter has removed something.
+  if (reason !== null && reason !== 'SUCCESS')
+    throw new VendorError('status', `the vendor responded with ${status} without an image: ${vendorErrorText(reason, provider)}`, {
+      status,
+    });
+  const image = asNonEmptyString(base64);
+  if (image === null) throw unreadable('an image in the response is empty', status);
+  return image;
 }
 
 /** Polls a job until it's done, but not longer than the provider's first-byte timeout. */

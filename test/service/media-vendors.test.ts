@@ -275,6 +275,15 @@ describe('asynchronous jobs in the artifacts format', () => {
 });
 
 describe('vendor responses', () => {
+  it("returns 502 upstream_error if the vendor's filter has blurred the image", () =>
+    withVendor(
+      (response) => json(response, { artifacts: [{ base64: 'aW1hZ2U=', finishReason: 'CONTENT_FILTERED', seed: 1 }] }),
+      async (gateway) => {
+        const message = 'the vendor responded with 200 without an image: CONTENT_FILTERED';
+        await expectRouteError(await askMedia(gateway, images, 'jobs/picture'), images, { status: 502, code: 'upstream_error', message });
+      },
+    ));
+
   it.each([images, speech])("removes the provider's key from the vendor's response in a 502 on $name", (route) =>
     withVendor(
       (response, { headers }) =>

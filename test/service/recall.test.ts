@@ -238,24 +238,35 @@ test("recalls only the subject's own and project-wide memories", async () => {
   expect([ofAll.includes('oolong'), ofAll.includes('sencha'), ofAll.includes('seven')]).toEqual([true, true, true]);
 });
 
-test.each<[string, Dialect, object]>([
-  ['a number', 'chat', { user: 7 }],
-  ['a list', 'chat', { user: ['ada'] }],
-  ['an object', 'chat', { user: { id: 'ada' } }],
-  ['an empty text', 'chat', { user: '' }],
-  ['a control character', 'chat', { user: 'a\u0000' }],
-  ['257 characters', 'chat', { user: 'x'.repeat(257) }],
-  ['a number', 'messages', { metadata: { user_id: 7 } }],
-  ['an empty text', 'messages', { metadata: { user_id: '' } }],
-  ['half a surrogate pair', 'messages', { metadata: { user_id: '\ud800' } }],
-  ['metadata that is a text', 'messages', { metadata: 'ada' }],
-])("recalls no end user's memories if the user of a request is invalid: %s (%s)", async (_title, dialect, more) => {
-  const gateway = await lend();
-  await remember(gateway);
-  await remember(gateway, 'Ada drinks sencha tea in the morning', { subject: 'ada' });
-  await (await gateway.call(paths[dialect], bodyOf(dialect, dialect, more), recall)).text();
-  expect(systemOf(gateway)).toContain('oolong');
-  expect(lastRequest(gateway).text).not.toContain('sencha');
+describe("a request whose user isn't valid", () => {
+  const expectNoUsersMemories = async (dialect: Dialect, more: object, headers: object = {}): Promise<void> => {
+    const gateway = await lend();
+    await remember(gateway);
+    await remember(gateway, 'Ada drinks sencha tea in the morning', { subject: 'ada' });
+    await (await gateway.call(paths[dialect], bodyOf(dialect, dialect, more), { ...recall, ...headers })).text();
+    expect(systemOf(gateway)).toContain('oolong');
+    expect(lastRequest(gateway).text).not.toContain('sencha');
+  };
+
+  test.each<[string, Dialect, object]>([
+    ['a number', 'chat', { user: 7 }],
+    ['a list', 'chat', { user: ['ada'] }],
+    ['an object', 'chat', { user: { id: 'ada' } }],
+    ['an empty text', 'chat', { user: '' }],
+    ['a control character', 'chat', { user: 'a\u0000' }],
+    ['257 characters', 'chat', { user: 'x'.repeat(257) }],
+    ['a number', 'messages', { metadata: { user_id: 7 } }],
+    ['an empty text', 'messages', { metadata: { user_id: '' } }],
+    ['half a surrogate pair', 'messages', { metadata: { user_id: '\ud800' } }],
+    ['metadata that is a text', 'messages', { metadata: 'ada' }],
+  ])("recalls no end user's memories for %s (%s)", (_title, dialect, more) => expectNoUsersMemories(dialect, more));
+
+  test.each<[Dialect, object]>([
+    ['chat', {}],
+    ['messages', { metadata: { user_id: '' } }],
+  ])("recalls no end user's memories if the subject header is empty (%s %j)", (dialect, more) =>
+    expectNoUsersMemories(dialect, more, { 'x-gateway-memory-subject': '' }),
+  );
 });
 
 test("doesn't recall memories that were rated wrong twice", async () => {

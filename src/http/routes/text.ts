@@ -37,6 +37,7 @@ import {
   parseSubject,
   parseTimeoutMs,
   pickForwardedHeaders,
+  subjectHeader,
 } from '../headers.ts';
 import { callIdHeaders, sendCallResponse, setCallId } from '../send-response.ts';
 
@@ -244,6 +245,7 @@ function parseMemory({ headers, settings }: Pick<CallSource, 'headers' | 'settin
   if (isHeaderInvalid && isRecorded && mode !== 'off') throw gatewayError('invalid_memory_subject');
   if (isHeaderInvalid) return { mode, explicitWrite, subject, isSubjectInvalid: true, isRecorded: false };
   const options: MemoryOptions = isRecorded === undefined ? { mode, explicitWrite, subject } : { mode, explicitWrite, subject, isRecorded };
-  const isUserInvalid = subject === null && user !== null;
-  return isUserInvalid ? { ...options, isSubjectInvalid: true } : options;
+  // Recall without a subject reads the memories of all end users, so an empty header or `user` must not count as none.
+  const isInvalid = subject === null && (user !== null || headers[subjectHeader] !== undefined);
+  return isInvalid ? { ...options, isSubjectInvalid: true } : options;
 }
