@@ -13,6 +13,14 @@ import { PlainTextError } from './plain-text-error.ts';
 /** The format of an error body, which is `messages` on the messages route and `chat` everywhere else. */
 export type ErrorStyle = 'chat' | 'messages';
 
+/**
+ * Returns the style of errors that occur before a route has been found, e.g. because the method is wrong. Only clients
+ * of Anthropic's API call the paths below `/v1/messages`, so they also get its style.
+ */
+export function errorStyleOf(url: string): ErrorStyle {
+  return /^\/v1\/messages(?:[/?#]|$)/i.test(url) ? 'messages' : 'chat';
+}
+
 /** Returns how long to delay an error response to this request, in milliseconds (`error-pace.ts`). */
 export type ErrorPace = (request: IncomingMessage) => number;
 
@@ -110,6 +118,10 @@ export function invalidUrl(): PlainTextError {
   return new PlainTextError(400, 'the URL is invalid');
 }
 
+export function rawHash(): GatewayError {
+  return gatewayError('bad_request', { message: 'url: must not contain a #, write %23 instead' });
+}
+
 export function messagesErrorType(status: number): string {
   return messagesErrorTypes[status] ?? 'api_error';
 }
@@ -143,7 +155,7 @@ export function sendBytes(response: ServerResponse, status: number, contentType:
 }
 
 export function createErrorHandler(reports: ErrorReports): ErrorRequestHandler {
-  return (error: unknown, _request, response, _next) => {
-    sendError(response, error, 'chat', reports);
+  return (error: unknown, request, response, _next) => {
+    sendError(response, error, errorStyleOf(request.url), reports);
   };
 }

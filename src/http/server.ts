@@ -6,7 +6,7 @@ import { gatewayError } from '../core/errors.ts';
 import type { TurnBatch } from '../core/turn-batch.ts';
 import { requireToken } from './admin.ts';
 import { allowOrigins } from './cors.ts';
-import { createErrorHandler, type ErrorReports, invalidUrl, sendError, sendJson } from './error-handler.ts';
+import { createErrorHandler, type ErrorReports, errorStyleOf, invalidUrl, rawHash, sendError, sendJson } from './error-handler.ts';
 import { startFairly } from './fair-starts.ts';
 import { allowHalfOpen, continueInOrder } from './half-close.ts';
 import { describeApi, publicAddresses } from './openapi.ts';
@@ -153,8 +153,13 @@ function serve(app: Express, deps: HealthServerDeps, ownerOf: RequestOwner, wrap
   // The only requests for which Express calls `next` are those whose target it can't parse, e.g. `http://[`. Without
   // our own `next`, it would send an HTML page.
   const route = app as (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void) => void;
-  const handle: RequestListener = (request, response) =>
+  const handle: RequestListener = (request, response) => {
+    const { url = '' } = request;
+    // Express would cut the URL off at a `#` that the client forgot to encode, so we'd act on something else, e.g. on
+    // the subject `user` instead of `user#42`.
+    if (url.includes('#')) return sendError(response, rawHash(), errorStyleOf(url), deps);
     route(request, response, (error = invalidUrl()) => sendError(response, error, 'chat', deps));
+  };
   const { healthz, readyz } = createHealthRoutes({ ...deps.health, logger: deps.logger });
   app.get('/healthz', healthz);
   app.get('/readyz', readyz);

@@ -242,6 +242,24 @@ describeDatabases('/provision', (database) => {
     expect((await send('GET', '/teams/apps/applications/%ff')).status).toBe(400);
   });
 
+  test('returns 400 for an unencoded question mark in a name instead of changing something else', async () => {
+    await send('PUT', '/teams/apps', {});
+    await send('PUT', '/teams/apps/applications/bot', { ceilings: { calls: 10 } });
+    for (const [method, path] of [
+      ['DELETE', '/teams/apps/applications/bot?2'],
+      ['PUT', '/teams/apps/applications/bot?2'],
+      ['DELETE', '/people/ada?b@example.org'],
+      ['DELETE', '/teams/apps/members/ada?b@example.org'],
+      ['GET', '/teams/apps/end-users/ada?b'],
+    ] as const)
+      expect(await send(method, path)).toMatchObject({
+        status: 400,
+        json: { error: { code: 'bad_request', message: expect.stringContaining('a question mark in the name is %3F') } },
+      });
+    expect(await send('GET', '/teams/apps/applications/bot')).toMatchObject({ json: { ceilings: { calls: 10 } } });
+    expect(await send('GET', '/teams/apps/applications/bot%3F2')).toMatchObject({ status: 200, json: { source: 'bot?2' } });
+  });
+
   test('returns 404 for an unknown project or key', async () => {
     await send('PUT', '/teams/one', {});
     await send('PUT', '/teams/two', {});

@@ -2,12 +2,15 @@
  * Tests invalid input that specification-errors.test.ts doesn't cover, i.e. unusual spellings, limits, and the order of
  * checks. Random input is tested in fuzz.test.ts.
  */
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
 import { connect } from 'node:net';
-import { buffer } from 'node:stream/consumers';
+import { buffer, json } from 'node:stream/consumers';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';
-import { shareGateway } from '../support/gateway.ts';
+import { adminToken, shareGateway } from '../support/gateway.ts';
 import { expectChatError, expectPlainText, expectRouteError } from './inference-routes.ts';
+import { getTexts, saveItem, search } from './memory-routes.ts';
 
 /** One gateway for all tests, so that a test notices what another one broke. */
 const lent = shareGateway({ database: 'any' });
@@ -35,6 +38,15 @@ describe('the key of a request', () => {
     await expectChatError(await post(chatPath, '{', { 'content-type': 'text/plain' }), 401, 'missing_key');
   });
 });
+
+/** Sends a request without changing its path. `fetch` would remove everything from the `#`. */
+async function sendRaw(method: string, path: string, headers: Record<string, string>): Promise<{ status: unknown; json: unknown }> {
+  const { hostname, port } = new URL(gateway.url);
+  const sent = request({ method, hostname, port, path, headers, agent: false }).end();
+  const [response]: IncomingMessage[] = await once(sent, 'response');
+  if (!response) throw new Error('no response');
+  return { status: response.statusCode, json: await json(response) };
+}
 
 /** Sends the whole body before it reads anything. Rejects if the body cannot be sent. */
 async function sendThenRead({ key, type, length }: { key: string; type: string; length: number }): Promise<string> {
@@ -147,6 +159,40 @@ describe('URLs', () => {
   ])('suggests the correct path in a 404 if %s', async (_why, method, path, meant) => {
     const answer = await gateway.call(path, method === 'GET' ? undefined : {});
     await expectChatError(answer, 404, 'not_found', `${method} ${path.split('?', 1)[0]}: did you mean ${meant}?`);
+  });
+
+  it('returns 404 in the messages style for a wrong method or path below /v1/messages', async () => {
+    for (const [method, path, message] of [
+      ['GET', '/v1/messages', 'GET /v1/messages: use POST'],
+      ['DELETE', '/v1//messages?beta=true', 'DELETE /v1/messages: use POST'],
+      ['GET', '/v1/messages/count_tokens', 'GET /v1/messages/count_tokens: use POST'],
+      ['POST', '/v1/messages/batches', 'POST /v1/messages/batches: there is no such path'],
+    ] as const) {
+      const answer = await fetch(gateway.url + path, { method, headers: bearer(gateway.key) });
+      expect([answer.status, await answer.json()]).toEqual([404, { type: 'error', error: { type: 'not_found_error', message } }]);
+    }
+  });
+
+  it('returns 400 bad_request for an unencoded # instead of ignoring the rest of the path', async () => {
+    const saved = await saveItem(gateway, { text: 'stays', subject: 'user' });
+    const message = 'url: must not contain a #, write %23 instead';
+    for (const [method, path, key] of [
+      ['DELETE', '/v1/memory/subjects/user#42', gateway.key],
+      ['DELETE', '/v1/memory/subjects?subject=.#a', gateway.key],
+      ['DELETE', `/v1/memory/items/${saved.id}#a`, gateway.key],
+      ['GET', '/v1/models/one/echo#a', gateway.key],
+      ['DELETE', `/provision/teams/${gateway.project}/applications/bot#2`, adminToken],
+      ['POST', '/console/sign-in#a', ''],
+    ] as const)
+      expect([path, await sendRaw(method, path, bearer(key))]).toEqual([
+        path,
+        { status: 400, json: { error: { type: 'bad_request', code: 'bad_request', message } } },
+      ]);
+    expect(await sendRaw('POST', '/v1/messages#a', bearer(gateway.key))).toEqual({
+      status: 400,
+      json: { type: 'error', error: { type: 'invalid_request_error', message } },
+    });
+    expect(getTexts(await search(gateway, { query: 'stays', subject: 'user' }))).toEqual(['stays']);
   });
 
   it("doesn't suggest operator paths in a 404", async () => {

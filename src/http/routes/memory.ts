@@ -121,7 +121,7 @@ export function createMemoryRoutes(deps: MemoryRouteDeps) {
      */
     async checkSubject(request: Request, _response: Response, next: NextFunction): Promise<void> {
       // If the client doesn't escape a `?` in the subject, the path ends there, and we'd erase the data of somebody
-      // else.
+      // else. The server has already rejected a `#`.
       const isSubjectPath = isEncodedSubject(request.path.slice(1)) && !request.url.includes('?');
       if (request.method === 'DELETE' && !isSubjectPath && !dotSubjectUrl.test(request.url)) {
         await findCaller(parseKey(request.headers, false));
@@ -140,7 +140,7 @@ export function createMemoryRoutes(deps: MemoryRouteDeps) {
  */
 const dotSubjectUrl = /^\/?\?subject=(?:\.|%2e){1,2}$/i;
 const subjectForm =
-  '1 to 256 characters without control characters, in percent-encoded UTF-8 (a slash is %2F, a question mark %3F); ' +
+  '1 to 256 characters without control characters, in percent-encoded UTF-8 (a slash is %2F, a question mark %3F, a # is %23); ' +
   'for the subjects . and .., use the query ?subject=. instead of the path';
 
 function isEncodedSubject(text: string): boolean {

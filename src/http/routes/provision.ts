@@ -5,6 +5,7 @@
  */
 import type { RequestParamHandler, Router } from 'express';
 import express from 'express';
+import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
 import type { Batches } from '../../memory/learning/batches.ts';
 import type { Audit } from '../../people/audit.ts';
@@ -55,11 +56,21 @@ const requireUuid: RequestParamHandler = (_request, _response, next, value, name
   next(isUuid(value) ? undefined : new PlainTextError(400, `${name}: must be a UUID`));
 };
 
+/**
+ * If a client forgets to encode a `?` in one of these names, the path ends there, and we'd change or show something
+ * else. None of their routes has query parameters, so we can reject all of them.
+ */
+const rejectQuery: RequestParamHandler = ({ originalUrl }, _response, next, _value, name) => {
+  const message = `${name}: this URL takes no query parameters; a question mark in the name is %3F`;
+  next(originalUrl.includes('?') ? gatewayError('bad_request', { message }) : undefined);
+};
+
 export function createProvisionRoutes(deps: ProvisionRouteDeps): Router {
   const router = express.Router();
   const responders = createResponders(router, { projects: deps.projects, audit: deps.audit, logger: deps.logger });
   router.use(requireToken(deps.adminTokens));
   for (const name of ['id', 'process']) router.param(name, requireUuid);
+  for (const name of ['source', 'email', 'subject']) router.param(name, rejectQuery);
   router.use(rejectNullCharacters);
   // The catalog and memory transfer routes accept larger bodies, so they have to come before the general `readJson`.
   router.put('/catalog', readJson(maxCatalogBytes));
