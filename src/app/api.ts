@@ -25,6 +25,7 @@ import { toPrice } from '../routing/catalog.ts';
 import { findUnusableNames } from '../routing/key-models.ts';
 import { listModels } from '../routing/list-models.ts';
 import { breakerKeys } from '../routing/pools.ts';
+import { findMissingTags } from '../routing/rules.ts';
 import { findCall } from '../usage/call-rows.ts';
 import { countRefused, findRefused, listRefused } from '../usage/refusals/read-refusals.ts';
 import type { Reprice } from '../usage/reprice.ts';
@@ -92,11 +93,12 @@ export function createApi(deps: ApiDeps): Api {
   const getStatus = async (caller: Caller): Promise<StatusReport> => {
     const [project, ceilings] = await Promise.all([projects.get(caller.projectId), keyring.getCeilings(caller)]);
     const { catalog, config } = snapshot();
-    const allowedProviders = project.settings.providers;
+    const { settings } = project;
     const providers = [...catalog.served.keys()]
-      .filter((name) => allowedProviders?.includes(name) ?? true)
+      .filter((name) => settings.providers?.includes(name) ?? true)
+      .filter((name) => findMissingTags({ catalog, project: settings, caller }, name).length === 0)
       .flatMap((name) => breakerKeys(catalog, name));
-    const limits = limitsFor({ caller, source: project.slug }, project.settings, ceilings);
+    const limits = limitsFor({ caller, source: project.slug }, settings, ceilings);
     return readStored(async () => {
       const [countedUsage, breakers] = await Promise.all([readUsage(limits, clock.now()), readBreakers(project.id, providers)]);
       const { demo } = config;

@@ -116,6 +116,19 @@ describe.each(routes)('$name', (route) => {
   });
 });
 
+test('lists only the circuit breakers of providers with the required tags', async () => {
+  const gateway = await lendRequiring('eu');
+  const issued = await issueKey(gateway, { required_tags: ['zero-retention'] });
+  const breakersFor = async (key: string) => {
+    const { breakers } = await jsonOf<{ breakers: { provider: string }[] }>(gateway.call('/status/peek', undefined, bearer(key)));
+    return breakers.map(({ provider }) => provider).sort();
+  };
+  expect(await breakersFor(gateway.key)).toEqual(['eu', 'eu-claude', 'eu-films', 'safe']);
+  expect(await breakersFor(issued.key)).toEqual(['safe']);
+  await change(gateway, { required_tags: [] });
+  expect(await breakersFor(gateway.key)).toContain('us');
+});
+
 test("combines a key's required tags with those of its project", async () => {
   const gateway = await lendRequiring('eu');
   const path = `/provision/teams/${gateway.project}/keys`;
