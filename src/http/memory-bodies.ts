@@ -58,11 +58,14 @@ function parseOrMismatch<Schema extends z.ZodType>(schema: Schema, body: unknown
 /**
  * Checks the syntax of the whole body, but only creates the values that the schema looks at. Otherwise, a body with
  * millions of unknown fields or entries would take ten seconds and a gigabyte of memory. If the body isn't an object,
- * we return null or `true`, because its content makes no difference to the schema.
+ * we return null or `true`, because its content makes no difference to the schema. Throws if a known field is repeated,
+ * like after a syntax error, because the sender may have meant the other value.
  */
 function readFields(body: Buffer, name: MemoryBodyName): unknown {
   const scanned = scan(body, name);
   if (typeof scanned === 'string') return scanned === 'null' ? null : true;
+  const [repeated] = scanned.repeated;
+  if (repeated !== undefined) throw new PlainTextError(400, `${repeated}: duplicate key`);
   const fields = [...scanned.members.values()].map(({ key, kind, value }) => [
     key,
     name === 'recall' && key === 'messages' && kind === 'array' ? readUserMessage(body, scanned) : readField(body, { kind, value }),

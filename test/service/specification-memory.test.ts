@@ -59,6 +59,15 @@ describe('all memory routes', () => {
     }
   });
 
+  it.each(withBody)('returns 400 in plain text if a known field is repeated: $method $path', async ({ method, path, good }) => {
+    const known = { ...asObject(good), subject: 'ann', limit: 3 };
+    const body = (fields: object) =>
+      `{${Object.entries(fields).flatMap(([key, value]) => Array(2).fill(`"${key}":${JSON.stringify(value)}`))}}`;
+    await expectPlain(send(lent(), method, path, body(known)), 400);
+    const { status } = await send(lent(), method, path, `{"other":1,"other":2,${JSON.stringify(good).slice(1)}`.replace(',}', '}'));
+    expect([200, 201, 404]).toContain(status);
+  });
+
   it.each(withId)("returns 400 if the id isn't a UUID: $method $path", async ({ method, path, good }) => {
     for (const id of ['7', `${unknownId}0`, 'x'.repeat(36)])
       await expectPlain(send(lent(), method, path.replace(unknownId, id), good), 400);
