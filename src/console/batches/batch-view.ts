@@ -24,10 +24,10 @@ const tones: Readonly<Record<BatchState, Tone>> = {
   stopped: 'warning',
 };
 
-export function stateBadge({ state, error, attempts }: Pick<Batch, 'state' | 'error' | 'attempts'>): Html {
-  // The first attempt hasn't started yet, so this isn't a retry. Batches that update a page wait for a while after a
-  // change before they start.
-  if (state === 'retrying' && error === null && attempts === 0) return badge('Scheduled');
+export function stateBadge({ state, error }: Pick<Batch, 'state' | 'error'>): Html {
+  // Batches that update a page wait for a while after a change before they start. All other waiting batches have the
+  // error that keeps them from starting.
+  if (state === 'waiting' && error === null) return badge('Scheduled');
   return badge(stateLabels[state], tones[state]);
 }
 

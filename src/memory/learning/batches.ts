@@ -10,7 +10,7 @@ import { type EndedState, isFailingSql, replayBatch, replayProject } from './rep
 /**
  * The states that need an explanation are
  *
- * - `waiting`: a group needs a route, or memory has to be turned on
+ * - `waiting`: a group needs a route, or memory has to be turned on, or a page is only rebuilt in a while
  * - `retrying`: an attempt failed, and the next one starts at `next_try_at`
  * - `failing`: like `retrying`, but after several unusable responses and with longer delays
  * - `failed`: the batch's Temporal run failed, or an older version gave up the batch
@@ -168,6 +168,7 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
                 case when batch.state <> 'running' then batch.state
                      when parts.blocked then 'waiting'
                      when ${isFailingSql} then 'failing'
+                     when parts."nextTryAt" is not null and parts.attempts = 0 and parts.error is null then 'waiting'
                      when parts."nextTryAt" is not null then 'retrying'
                      else 'running' end as state
            from memory_batches batch

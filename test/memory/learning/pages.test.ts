@@ -2,6 +2,7 @@
 import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';
 import { createItems } from '../../../src/memory/items/items.ts';
+import { createBatches } from '../../../src/memory/learning/batches.ts';
 import { describeAnyDatabase } from '../../db/databases.ts';
 import { createProject, putMemorySettings } from '../calls.ts';
 import { createTestLearning, learnEveryMessage, listGroups, listItems, storeReadConversation } from '../learning.ts';
@@ -51,6 +52,32 @@ describeAnyDatabase('knowledge pages', (database) => {
       await items.remove(projectId, item?.id ?? '', { origin: 'agent', author: 'key:x' });
     await learner.runBatches(projectId);
     expect([await pagesOf(projectId), learner.requests.length]).toEqual([[], asked + 1]);
+  });
+
+  test('lists a batch as waiting while it only waits for the time to rebuild its page', async () => {
+    const projectId = await createProject(database());
+    await putMemorySettings(database(), projectId, { batch_of: 1 });
+    const learner = learning();
+    learner.respond = (call) => (call.job === 'extract' ? learnEveryMessage(call) : { merges: [], facts: [], page: 'A page.' });
+    await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['Alpha ann.', 'Bravo ann.'] });
+    await check(projectId);
+    await learner.runBatches(projectId);
+    const [item] = await listItems(database(), projectId);
+    await createItems({ database: database(), clock: systemClock }).remove(projectId, item?.id ?? '', { origin: 'agent', author: 'key:x' });
+    const batches = createBatches({ database: database(), uiUrl: async () => null });
+    const scheduled = { kind: 'page', state: 'waiting', attempts: 0, error: null, nextTryAt: expect.any(Date) };
+    expect(await batches.list(projectId, 'waiting')).toMatchObject([scheduled]);
+    expect(await batches.list(projectId, 'retrying')).toEqual([]);
+
+    // If the first attempt fails, the batch is tried again.
+    await database().query(
+      `update memory_batch_groups set attempts = 1, error = 'upstream_failed' where project_id = $1::uuid and next_try_at is not null`,
+      [projectId],
+    );
+    expect(await batches.list(projectId, 'waiting')).toEqual([]);
+    expect(await batches.list(projectId, 'retrying')).toMatchObject([
+      { ...scheduled, state: 'retrying', attempts: 1, error: 'upstream_failed' },
+    ]);
   });
 
   test('rebuilds a knowledge page only once after a memory is rated wrong twice', async () => {
