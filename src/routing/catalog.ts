@@ -34,7 +34,14 @@ export interface PricedRow {
 /** The parts of the configuration that routing uses. `models` and `tiers` are in the order of gateway.yaml. */
 export interface CatalogSource {
   readonly providers: Readonly<
-    Record<string, Omit<CatalogProvider, 'dialect'> & { readonly dialect: string; readonly members?: readonly PoolSource[] }>
+    Record<
+      string,
+      Omit<CatalogProvider, 'dialect'> & {
+        readonly dialect: string;
+        readonly members?: readonly PoolSource[];
+        readonly speechShape?: string;
+      }
+    >
   >;
   readonly models: Readonly<Record<string, CatalogSourceRow>>;
   readonly tiers: Tiers;
@@ -90,6 +97,8 @@ export interface Catalog {
   /** The tags of each provider in `served`. Null for a provider that may be used no matter which tags are required. */
   readonly tags: ReadonlyMap<string, readonly string[] | null>;
   readonly media: Readonly<Record<MediaRoute, MediaRouting>>;
+  /** The providers whose speech models are voices, which become part of the vendor's URL. */
+  readonly voiceProviders: ReadonlySet<string>;
   /** Maps model names without the provider to ids, e.g. `gpt-4o-mini` -> [`openai/gpt-4o-mini`, …]. */
   readonly idsByBareName: ReadonlyMap<string, readonly string[]>;
 }
@@ -130,6 +139,7 @@ export function buildCatalog(source: CatalogSource): Catalog {
       transcriptions: mediaRouting(transcriptionTiers, defaults?.transcriptionProvider),
       video: mediaRouting({}, defaults?.videoProvider, defaults?.videoModel),
     },
+    voiceProviders: new Set(Object.entries(providers).flatMap(([name, { speechShape }]) => (speechShape === 'voice' ? [name] : []))),
     idsByBareName,
   };
 }

@@ -134,11 +134,22 @@ function resolve(request: MediaPlanRequest, { serving, providers }: MediaProvide
     const message = `unknown ${mediaLabels[route]} provider '${provider.slice(0, maxNameLength)}'`;
     throw noRoute(message, `the project has no provider ${quoteName(provider)} that serves this route`, refusalOf('unknown_provider'));
   }
-  if (!hasModelForm(requested)) throw noRoute(undefined, `${quoteName(requested)} must be <provider>/<model>, or a name without a slash`);
+  assertModelForm(request, requested, provider);
   if (provider !== undefined) return { requested, ids: [requested] };
   // Fall back to the first allowed provider if the project may not use the default one.
   const [first = ''] = providers;
   return { requested, ids: [`${defaultProvider !== null && providers.has(defaultProvider) ? defaultProvider : first}/${requested}`] };
+}
+
+/**
+ * Only speech and transcription models may have a slash in their name, e.g. `canopylabs/orpheus-v1`. A voice may not,
+ * because it becomes part of the vendor's URL. Throws `no_route`.
+ */
+function assertModelForm({ catalog, route }: MediaPlanRequest, requested: string, provider: string | undefined): void {
+  const maySlash = (route === 'speech' && !catalog.voiceProviders.has(provider ?? '')) || route === 'transcriptions';
+  if (maySlash ? hasModelForm(requested, { maxSegments: Number.POSITIVE_INFINITY }) : hasModelForm(requested)) return;
+  const form = maySlash ? 'a name; the parts between the slashes must not be empty, "." or ".."' : 'a name without a slash';
+  throw noRoute(undefined, `${quoteName(requested)} must be <provider>/<model>, or ${form}`);
 }
 
 /**

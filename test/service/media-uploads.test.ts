@@ -238,6 +238,23 @@ describe('audio.transcriptions.create', () => {
   });
 });
 
+it.each(['transcriptions', 'translations'] as const)(
+  'sends everything after the first slash as the name of the model of %s',
+  async (route) => {
+    answer = json({ text: 'Hello.', duration: 3 });
+    const response = await post(`/v1/audio/${route}`, audioForm(Buffer.from('RIFF'), 'own/openai/whisper-large'));
+    expect([response.status, response.headers.get('x-gateway-model')]).toEqual([200, 'own/openai/whisper-large']);
+    expect((await lastForm()).get('model')).toBe('openai/whisper-large');
+    for (const model of ['own/a//b', 'own/a/../b', 'own/a/'])
+      await expectRouteError(
+        await post(`/v1/audio/${route}`, audioForm(Buffer.from('RIFF'), model)),
+        { name: route },
+        { status: 400, code: 'no_route' },
+      );
+    expect(received).toHaveLength(1);
+  },
+);
+
 describe('audio.translations.create', () => {
   it("calls the vendor's translations route", async () => {
     answer = json({ text: 'Hello.', task: 'translate', duration: 3, language: 'english' });

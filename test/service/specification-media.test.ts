@@ -124,6 +124,14 @@ describe('speech requests to the vendor', () => {
     await answer.body?.cancel();
   });
 
+  it('sends everything after the first slash as the name of the model', async () => {
+    const gateway = await lendProject();
+    const answer = await askMedia(gateway, speech, 'one/canopylabs/orpheus/v1');
+    expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, 'one/canopylabs/orpheus/v1']);
+    expect(JSON.parse(sentToVendor(gateway).text)).toMatchObject({ model: 'canopylabs/orpheus/v1' });
+    await answer.body?.cancel();
+  });
+
   it('sends the voice in the URL path and the text in the configured field', async () => {
     const gateway = await lendProject();
     const answer = await askMedia(gateway, speech, 'path/Rachel The Fox', { more: { voice: 'nova', response_format: 'wav' } });

@@ -72,12 +72,12 @@ function parseFields(body: Buffer, spans: BodySpans, names: readonly (keyof Medi
 }
 
 /**
- * Returns true if the model is a plain name or `<provider>/<model>`. The name itself can't contain a slash. If a
- * vendor's model names start with a publisher, the publisher has to be part of the provider's base URL.
+ * Returns true if the model is a plain name or `<provider>/<model>`. By default, the name itself can't contain a slash.
+ * If a vendor's image models start with a publisher, the publisher has to be part of the provider's base URL.
  */
-export function hasModelForm(model: string): boolean {
-  const parts = model.split('/');
-  return parts.length <= 2 && !parts.some((part) => part === '' || part === '.' || part === '..');
+export function hasModelForm(model: string, { maxSegments = 2 }: { readonly maxSegments?: number } = {}): boolean {
+  const segments = model.split('/');
+  return segments.length <= maxSegments && !segments.some((segment) => segment === '' || segment === '.' || segment === '..');
 }
 
 export function pickFields(fields: MediaFields, takes: readonly SupportedParam[] | null): MediaFields {
