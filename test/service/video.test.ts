@@ -347,6 +347,26 @@ describe('errors on the video routes', () => {
     expect((await fetchFile(uri, of)).status).toBe(200);
   });
 
+  test("returns 402 for unknown operations if the project may not call, but not for the project's own", async () => {
+    const of = await freshProject();
+    const { operation } = await start('video-polls-0', of);
+    const { operation: foreign } = await start('video-polls-0');
+    const { video_uri: foreignUri } = await jsonOf<{ video_uri: string }>(ask(foreign));
+    await of.admin('PUT', `/provision/teams/${of.project}`, { may_call: false });
+    const asked = await vendorRequests(async () => {
+      for (const answer of [
+        ask('models/clip/operations/unknown', of),
+        ask(foreign, of),
+        fetchFile(`${lent().vendor.url}/v1beta/files/unknown:download?alt=media`, of),
+        fetchFile(foreignUri, of),
+      ])
+        expect(await refusal(answer)).toMatchObject({ status: 402, code: 'subscription_required' });
+    });
+    expect(asked).toEqual([]);
+    const { video_uri: uri } = await jsonOf<{ video_uri: string }>(ask(operation, of));
+    expect((await fetchFile(uri, of)).status).toBe(200);
+  });
+
   test("returns 502 upstream_error for another project's operation", async () => {
     const { operation } = await start('video-polls-0');
     const { video_uri: uri } = await jsonOf<{ video_uri: string }>(ask(operation));

@@ -24,8 +24,8 @@ export function createVideoRoutes(deps: VideoRouteDeps): VideoRoutes {
   const requesterOf = (context: MediaRequestContext): VideoRequester => {
     const { caller, project, bodyBytes } = context;
     const call = toMediaCall(context, { route: 'video', requestedModel: '', bodyBytes });
-    const { providers } = project.settings;
-    return { projectId: caller.projectId, providers, checkCeilings: () => checkCeilings(call, project.settings) };
+    const { providers, mayCall } = project.settings;
+    return { projectId: caller.projectId, providers, mayCall, checkCeilings: () => checkCeilings(call, project.settings) };
   };
 
   return {

@@ -2,8 +2,8 @@
  * Serves the state of video operations and the bytes of video files (docs/api/reference.md#video).
  *
  * Operations and files belong to the project that started the video, and other projects can't see them. If an operation
- * wasn't started through this gateway, we poll it at the default provider, as long as the project may use it and the
- * key hasn't reached a ceiling. These requests aren't charged or recorded.
+ * wasn't started through this gateway, we poll it at the default provider, as long as the project may use it and make
+ * calls, and the key hasn't reached a ceiling. These requests aren't charged or recorded.
  */
 import { type GatewayError, gatewayError, VendorError, vendorMembers } from '../../core/errors.ts';
 import type { Clock } from '../../core/time.ts';
@@ -32,6 +32,8 @@ export interface VideoRequester {
   readonly projectId: string;
   /** The video providers that the project may use, or null if it may use all of them. */
   readonly providers: readonly string[] | null;
+  /** False if the project may not make any calls. It can still get videos that it has already paid for. */
+  readonly mayCall: boolean;
   /**
    * Throws if the key has reached a ceiling. We only check this for videos that weren't started through the gateway.
    */
@@ -60,8 +62,8 @@ const pollMaxAgeMs = 3_000;
 export function createVideoQueries({ videos, vendor, poller, providers, clock }: VideoQueriesDeps) {
   return {
     /**
-     * Throws `forbidden_target`, `upstream_error`, `upstream_failed`, `video_failed`, `no_route`, `budget_unavailable`
-     * or the error of `checkCeilings`.
+     * Throws `forbidden_target`, `upstream_error`, `upstream_failed`, `video_failed`, `no_route`,
+     * `subscription_required`, `budget_unavailable` or the error of `checkCeilings`.
      */
     async getOperation(requester: VideoRequester, text: string): Promise<OperationStatus> {
       const targets = resolveTargets((provider) => parseOperationName(text, provider.baseUrl));
@@ -118,12 +120,14 @@ export function createVideoQueries({ videos, vendor, poller, providers, clock }:
   }
 
   /**
-   * A project can still see its own videos after it has lost access to their provider. Returns null if the video wasn't
-   * started through this gateway.
+   * A project can still see its own videos after it has lost access to their provider, or may no longer make calls.
+   * Returns null if the video wasn't started through this gateway.
    */
   function requireVisible(video: Video | null, requester: VideoRequester, name: string): Video | null {
     if (video?.projectId === requester.projectId) return video;
     if (allowedProviders(requester).length === 0) throw noProvider(requester);
+    // Check this first, so that the response doesn't reveal whether the video belongs to another project.
+    if (!requester.mayCall) throw gatewayError('subscription_required', { refusal: { reason: 'calls_off' } });
     if (video !== null) throw unknownToVendor(name);
     return null;
   }

@@ -53,6 +53,10 @@ const laterCodes = [
   'forbidden_target',
   'upstream_failed',
   'upstream_error',
+  'subscription_required',
+  'tenant_capped',
+  'source_capped',
+  'credits_exhausted',
   'budget_unavailable',
   'internal_error',
 ] as const;
