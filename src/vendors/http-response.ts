@@ -5,7 +5,7 @@ import { parseJson } from '../core/json/parse.ts';
 import type { VendorErrorBody } from '../dialects/contract/vendor-error.ts';
 import type { HttpResponse } from './response-body.ts';
 import { parseRetryAfter } from './retry-after.ts';
-import { stripSecrets } from './strip-secrets.ts';
+import { cutText, stripSecrets } from './strip-secrets.ts';
 
 /** Returns the first value of a header, or null if it's absent. */
 export function getHeader(response: HttpResponse, name: string): string | null {
@@ -46,15 +46,18 @@ interface ErrorResponse {
   readonly body: VendorErrorBody;
   /** The vendor's message after secrets were removed, so it's safe to show to callers. */
   readonly errorText: string | null;
+  /** The length at which the error's own message cuts off `errorText`. Callers whose call is refused get all of it. */
+  readonly maxExcerptLength?: number;
   readonly secrets: readonly string[];
   /** When the response arrived. Needed to compute the delay if the retry hint is a date. */
   readonly now: number;
 }
 
-export function toStatusError({ response, bytes, body, errorText, secrets, now }: ErrorResponse): VendorError {
+export function toStatusError({ response, bytes, body, errorText, maxExcerptLength, secrets, now }: ErrorResponse): VendorError {
   const { status } = response;
   const retryAfterMs = waitingStatuses.has(status) ? parseRetryAfter(response.headers, bytes, now) : undefined;
-  const message = `the vendor responded with ${status}${errorText === null || errorText === '' ? '' : `: ${errorText}`}`;
+  const excerpt = cutText(errorText ?? '', maxExcerptLength ?? Number.POSITIVE_INFINITY);
+  const message = `the vendor responded with ${status}${excerpt === '' ? '' : `: ${excerpt}`}`;
   return new VendorError('status', message, {
     status,
     vendorMessage: errorText,

@@ -53,7 +53,15 @@ export function stripSecretsFromBytes(bytes: Buffer, secrets: readonly string[])
   return stripped === text ? bytes : Buffer.from(stripped);
 }
 
-/** Shortens the vendor's message for callers, and strips everything about the provider's account. */
+/**
+ * Shortens the vendor's message for callers, and strips everything about the provider's account. A message that was cut
+ * off ends with an ellipsis.
+ */
 export function vendorErrorText(text: string, provider: Pick<ProviderConnection, 'secrets' | 'identity'>, maxLength = 2_000): string {
-  return stripSecrets(text, secretsOf(provider)).trim().slice(0, maxLength);
+  return cutText(stripSecrets(text, secretsOf(provider)).trim(), maxLength);
+}
+
+/** Cuts off a long text before its last whole character, and marks this with an ellipsis. */
+export function cutText(text: string, maxLength: number): string {
+  return text.length <= maxLength ? text : `${text.slice(0, maxLength - 1).replace(/[\ud800-\udbff]$/, '')}…`;
 }

@@ -18,12 +18,15 @@ import { adaptBody, changesBodies, firstVersion, hasVersionInBody } from './requ
 import { pathAt, requestUrl } from './request-url.ts';
 import type { HttpResponse, ResponseBody } from './response-body.ts';
 import { type ChunkReader, nextChunk, relayEvents, type StreamChunk, type StreamEnd, toStreamError } from './stream.ts';
-import { secretsOf, vendorErrorText } from './strip-secrets.ts';
+import { cutText, secretsOf, vendorErrorText } from './strip-secrets.ts';
 import type { Provider } from './vendor.ts';
 
 const maxResponseBytes = 64 * 1024 * 1024;
 const maxErrorBytes = 64 * 1024;
-const maxVendorMessageLength = 500;
+/** Callers get this much of the vendor's message if every model refuses. */
+const maxVendorMessageLength = 4_096;
+/** The errors themselves only quote this much of it, because we log some of them. */
+const maxExcerptLength = 500;
 /** Responses with these statuses contain a message about the provider's key or account, so callers don't see it. */
 const accountStatuses: ReadonlySet<number> = new Set([401, 403]);
 
@@ -178,7 +181,7 @@ function toJsonResponse(response: HttpResponse, bytes: Buffer, { provider, codec
     // Some vendors send their errors with status 200.
     const error = bytes.length > maxErrorBytes ? null : parseVendorError(bytes);
     if (error?.code === contextOverflowCode) throw overflowError(error, provider);
-    const errorText = toVendorMessage(error?.message ?? null, provider);
+    const errorText = toExcerpt(toVendorMessage(error?.message ?? null, provider));
     const message = `the response is not a valid ${codec.route} response${errorText === null ? '' : `: ${errorText}`}`;
     throw new VendorError('unreadable', message, { status: response.status });
   }
@@ -196,7 +199,7 @@ async function readStatusError(response: HttpResponse, { provider, now }: TextRe
   const bytes = await response.body.readAll(maxErrorBytes).catch(() => Buffer.alloc(0));
   const body = parseVendorError(bytes);
   const errorText = accountStatuses.has(response.status) ? null : toVendorMessage(body.message ?? plainTextBody(response, bytes), provider);
-  return toStatusError({ response, bytes, body, errorText, secrets: secretsOf(provider), now: now() });
+  return toStatusError({ response, bytes, body, errorText, maxExcerptLength, secrets: secretsOf(provider), now: now() });
 }
 
 /**
@@ -205,12 +208,16 @@ async function readStatusError(response: HttpResponse, { provider, now }: TextRe
  */
 function overflowError(body: VendorErrorBody, provider: Provider): VendorError {
   const vendorMessage = toVendorMessage(body.message, provider);
-  const message = vendorMessage ?? 'the prompt is too long for the model';
+  const message = toExcerpt(vendorMessage) ?? 'the prompt is too long for the model';
   return new VendorError('status', message, { status: 400, vendorMessage, report: toReport(body, secretsOf(provider)) });
 }
 
 function toVendorMessage(text: string | null, provider: Provider): string | null {
   return text === null ? null : vendorErrorText(text, provider, maxVendorMessageLength);
+}
+
+function toExcerpt(vendorMessage: string | null): string | null {
+  return vendorMessage === null ? null : cutText(vendorMessage, maxExcerptLength);
 }
 
 /** Returns the body of an error that isn't JSON. Proxies in front of vendors often send plain text. */
@@ -243,7 +250,7 @@ async function openStream(
     const vendorMessage = toVendorMessage(problem?.message ?? null, provider);
     // Bedrock doesn't check the rate limit until it has started a stream. Treat this like a 429.
     if (report?.type === 'rate_limit_error')
-      throw new VendorError('status', vendorMessage ?? 'the rate limit is exceeded', { status: 429, vendorMessage, report });
+      throw new VendorError('status', toExcerpt(vendorMessage) ?? 'the rate limit is exceeded', { status: 429, vendorMessage, report });
     throw new VendorError('broken', `the stream failed before its first chunk: ${reason}`, {
       status,
       vendorMessage,

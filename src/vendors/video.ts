@@ -90,7 +90,7 @@ function toVideoState(json: JsonObject, status: number, provider: MediaProvider)
   const failedAs = (reason: string, message: string): VideoState => ({
     kind: 'failed',
     reason: /^[A-Z0-9_]{1,64}$/.test(reason) ? reason : 'FAILED',
-    message: vendorErrorText(message, provider).slice(0, maxFailureMessageLength),
+    message: vendorErrorText(message, provider, maxFailureMessageLength),
   });
   if (isObject(json.error)) {
     const { status: reason, code, message } = json.error;

@@ -32,6 +32,7 @@ interface FailedCall {
 const answers: Record<string, (response: ServerResponse, prompt: string) => void> = {
   quotes: (response, prompt) =>
     sendJson(response, 400, { message: `Invalid value: '${prompt}'.`, type: 'invalid_request_error', code: 'bad_value' }),
+  long: (response) => sendJson(response, 400, { message: 'A long explanation. '.repeat(300), type: 'invalid_request_error' }),
   private: (response) =>
     sendJson(response, 500, {
       message: 'ask zoe@example.com, +49 30 1234567, with key sk-abcdefghijklmnop1234567890abcdefgh of org-abc12345def',
@@ -159,6 +160,18 @@ onBothDatabases('the reason for a failed attempt', (database) => {
     });
     const { message } = (await errorOf('faulty/private')) ?? {};
     expect(message).toBe('ask [email], [phone], with key [credential] of [account]');
+  });
+
+  test("returns 4,096 characters of the vendor's message to the caller, but stores and logs at most 500", async () => {
+    const gateway = await lent().withProject('long-message');
+    const body = { model: 'faulty/long', messages: [{ role: 'user', content: 'hi' }] };
+    const { error } = await jsonOf<{ error: { code: string; message: string } }>(gateway.call('/v1/chat/completions', body));
+    expect(error).toMatchObject({ code: 'upstream_refused', message: expect.stringMatching(/^(?:A long explanation\. )+[^.]*…$/) });
+    expect(error.message).toHaveLength(4_096);
+    const [call] = await failedCallsOf(gateway);
+    const stored = call?.attempts[0]?.error?.message ?? '';
+    expect([stored.startsWith('A long explanation.'), stored.length <= 500]).toEqual([true, true]);
+    expect(gateway.logs.join('')).not.toContain('A long explanation');
   });
 
   test('stores no error message for an attempt that succeeds', async () => {

@@ -236,10 +236,19 @@ describe('an error status from a vendor', () => {
     }
   });
 
-  test('truncates a long error message', async () => {
-    const long = JSON.stringify({ error: { message: 'x'.repeat(2000) } });
-    const failed = ask((response) => response.writeHead(400).end(long));
-    await expect(failed).rejects.toMatchObject({ vendorMessage: 'x'.repeat(500) });
+  test('truncates a long error message with an ellipsis, and quotes only its beginning in the error', async () => {
+    const askWith = (message: string, status = 400) =>
+      ask((response) => response.writeHead(status).end(JSON.stringify({ error: { message } })));
+    const long = 'x'.repeat(4_094);
+    await expect(askWith(`${long}yz`)).rejects.toMatchObject({
+      vendorMessage: `${long}yz`,
+      message: `the vendor responded with 400: ${'x'.repeat(499)}…`,
+    });
+    for (const rest of ['yzz', '😀zz']) {
+      const cut = rest.startsWith('y') ? `${long}y…` : `${long}…`;
+      await expect(askWith(long + rest)).rejects.toMatchObject({ vendorMessage: cut });
+    }
+    await expect(askWith('x'.repeat(500), 500)).rejects.toMatchObject({ message: `the vendor responded with 500: ${'x'.repeat(500)}` });
   });
 
   test('reports the error status even if the body is too large or is cut off', async () => {

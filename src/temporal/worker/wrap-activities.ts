@@ -35,7 +35,9 @@ export function wrapActivities(activities: object, logger: Logger): Record<strin
 function toSafeFailure(activity: string, error: unknown, logger: Logger): Error {
   if (error instanceof CancelledFailure || isAbort(error)) return withoutStack(new CancelledFailure('the activity was cancelled'));
   const code = error instanceof GatewayError ? error.code : 'internal_error';
-  logger.warn({ err: error, activity, code }, 'activity failed');
+  // The message of this error is the vendor's whole message. Its cause only contains an excerpt.
+  const err = code === 'upstream_refused' && error instanceof Error ? (error.cause ?? error) : error;
+  logger.warn({ err, activity, code }, 'activity failed');
   return withoutStack(ApplicationFailure.create({ message: errorSpecs[code].message, type: code, nonRetryable: isRetriedByWorkflow() }));
 }
 
