@@ -129,7 +129,7 @@ export function createPlanner({ catalog, breakers, catalogFill, loads }: Planner
 
 /** Plans a call without considering how long its prompt is. Throws `no_route`. */
 function planAnyPrompt(view: SelectRequest, request: PlanRequest): Plan {
-  if (!hasProvider(request.project, view.catalog.providers)) {
+  if (!hasProvider(request.project, view.catalog.served)) {
     throw noRoute('no providers configured', `the project has no provider for ${quoteName(request.requestedModel)}`);
   }
   const selection = selectFor(view, request);

@@ -136,7 +136,7 @@ describe('400 no_route', () => {
         const answer = await call(chatPath, ask('auto'));
         expect([answer.status, await answer.json()]).toMatchObject([
           400,
-          { error: { message: 'no providers configured', code: 'no_route' } },
+          { error: { message: 'no models available for route', code: 'no_route' } },
         ]);
       },
     ));

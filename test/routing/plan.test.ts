@@ -203,8 +203,9 @@ describe('400 no_route', () => {
     [
       'providers that serve no text',
       { catalog: buildCatalog({ ...bare, providers: { google: { dialect: 'gemini', serves: ['video'] } } }) },
-      'no providers configured',
+      none,
     ],
+    ['a project that may only use a video provider', { project: { providers: ['google'] } }, none],
     ['an unknown name', { model: 'unheard' }, none],
     ['an id of an unknown provider', { model: 'nobody/x' }, none],
     ['a catalog id of a missing provider', { model: 'gone/gpt' }, none],

@@ -257,12 +257,11 @@ describe('400 no_route', () => {
     expect(tier.headers.get('x-gateway-model')).toBe(nameOf(route, 'second/echo'));
   });
 
-  it('returns `no providers configured` if there are no providers for text', () =>
+  it('returns `no models available for route` if there are no providers for text', () =>
     withGateway(
       { database: 'any', yaml: (vendor) => `providers: { films: { base_url: ${vendor}/v1beta, api_key: k, dialect: gemini } }\n` },
       async (gateway) => {
-        for (const route of routes)
-          await expectRouteError(await ask(gateway, route, 'standard'), route, noRoute('no providers configured'));
+        for (const route of routes) await expectRouteError(await ask(gateway, route, 'standard'), route, noRoute(none));
       },
     ));
 
