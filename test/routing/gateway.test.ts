@@ -129,7 +129,7 @@ describe('400 no_route', () => {
     expect([answer.status, await answer.json()]).toEqual([400, { error: { message, type: 'no_route', code: 'no_route', hint } }]);
   });
 
-  test('returns 400 no_route if no provider is configured', () =>
+  test('returns 400 no_route if no provider serves text', () =>
     withGateway(
       { database: 'any', yaml: (vendor) => `providers: { films: { base_url: ${vendor}/v1beta, api_key: k, dialect: gemini } }\n` },
       async ({ call }) => {
