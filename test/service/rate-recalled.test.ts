@@ -57,6 +57,12 @@ const addKey = async (gateway: TestGateway, name: string): Promise<Pick<TestGate
 const readItem = async (gateway: TestGateway, id: string, query = question): Promise<ItemJson | undefined> =>
   (await search(gateway, { query })).memories.find(({ item }) => item.id === id)?.item;
 
+async function confirm(gateway: TestGateway, itemId: string): Promise<void> {
+  const [project] = await gateway.database.query<{ id: string }>('select id from projects where slug = $1::text', [gateway.project]);
+  const items = createItems({ database: gateway.database, clock: systemClock });
+  await items.confirm(project?.id ?? '', itemId, { origin: 'person', author: `person:${randomUUID()}` });
+}
+
 describe('rating the memories that a call recalled', () => {
   test('rates several memories in one request and counts only the latest rating per key', async () => {
     const gateway = await lend();
@@ -75,7 +81,7 @@ describe('rating the memories that a call recalled', () => {
     expect(await readItem(gateway, newer.id)).toMatchObject({ ratings: { useful: 2, wrong: 0 } });
   });
 
-  test('stops recalling a memory after two keys rate it wrong, until one of them changes its rating', async () => {
+  test('stops recalling a memory after two keys rate it wrong, even if one of them changes its rating later', async () => {
     const gateway = await lend();
     const { older } = await saveTwo(gateway);
     const other = await addKey(gateway, 'other');
@@ -84,8 +90,12 @@ describe('rating the memories that a call recalled', () => {
     expect(await expectJson(rate(other, older.id, { rating: 'wrong', call_id: callId }), 200)).toMatchObject({ in_recall: false });
     expect((await recallOnce(gateway)).ids).not.toContain(older.id);
     expect(await expectJson(rate(other, older.id, { rating: 'useful', call_id: callId }), 200)).toMatchObject({
-      ...{ in_recall: true, ratings: { useful: 1, wrong: 1 } },
+      ...{ in_recall: false, ratings: { useful: 1, wrong: 1 } },
     });
+    expect(await expectJson(rate(gateway, older.id, { rating: 'useful', call_id: callId }), 200)).toMatchObject({
+      ...{ in_recall: false, ratings: { useful: 2, wrong: 0 } },
+    });
+    expect((await recallOnce(gateway)).ids).not.toContain(older.id);
   });
 
   test("returns 404 for memories that the call didn't recall, without storing a rating", async () => {
@@ -174,6 +184,20 @@ describe('how ratings affect recall', () => {
     await expectCode(rate(gateway, older.id, { rating: 'useful', call_id: callId }), 404, 'not_found');
   });
 
+  test('keeps a memory out of recall after an erasure has deleted its wrong ratings, until a person confirms it', async () => {
+    const gateway = await lend();
+    const { older } = await saveTwo(gateway);
+    const other = await addKey(gateway, 'other');
+    const { callId } = await recallOnce(gateway, 'ada');
+    for (const rater of [gateway, other]) await expectJson(rate(rater, older.id, { rating: 'wrong', call_id: callId }), 200);
+    await expectJson(send(gateway, 'DELETE', '/subjects/ada'), 200);
+    expect(await readItem(gateway, older.id)).toMatchObject({ in_recall: false, ratings: { useful: 0, wrong: 0 } });
+    await confirm(gateway, older.id);
+    expect(await readItem(gateway, older.id)).toMatchObject({ in_recall: true });
+    await expectJson(rate(gateway, older.id, { rating: 'wrong' }), 200);
+    expect(await readItem(gateway, older.id)).toMatchObject({ in_recall: true });
+  });
+
   test("shows in a dry run how ratings have changed a memory's score", async () => {
     const gateway = await lend();
     const { older } = await saveTwo(gateway);
@@ -190,9 +214,7 @@ describe('how ratings affect recall', () => {
     const gateway = await lend();
     const { newer } = await saveTwo(gateway);
     for (let sent = 0; sent < 2; sent += 1) await expectJson(rate(gateway, newer.id, { rating: 'wrong' }), 200);
-    const [project] = await gateway.database.query<{ id: string }>('select id from projects where slug = $1::text', [gateway.project]);
-    const items = createItems({ database: gateway.database, clock: systemClock });
-    await items.confirm(project?.id ?? '', newer.id, { origin: 'person', author: `person:${randomUUID()}` });
+    await confirm(gateway, newer.id);
     expect(getTexts(await search(gateway, { query: question }))[0]).toBe(newer.text);
   });
 });

@@ -41,6 +41,15 @@ export interface Item {
  */
 export const inRecallSql = `(item.state = 'live' and item.ratings_wrong - item.wrong_overruled < 2)`;
 
+/**
+ * Returns SQL for `wrong_overruled` if the number of `wrong` ratings changes to `wrong`. An excluded memory stays
+ * excluded, even if its ratings are changed later, because only a person may bring it back. This can take a negative
+ * number.
+ */
+export function overruledAfter(wrong: string): string {
+  return `least(item.wrong_overruled, ${wrong}, case when item.ratings_wrong - item.wrong_overruled >= 2 then ${wrong} - 2 end)`;
+}
+
 export const itemColumns = `item.id, item.text, item.kind, item.importance::integer as importance, item.subject, item.pinned, item.origin,
   item.author, item.state, ${inRecallSql} as "inRecall", item.ratings_useful as useful, item.ratings_wrong as wrong,
   item.conversation_id as "conversationId", item.supersedes, item.superseded_by as "supersededBy", item.created_at as "createdAt",
