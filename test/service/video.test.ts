@@ -330,15 +330,19 @@ describe('errors on the video routes', () => {
     expect(await refusal(fetchFile(`${lent().vendor.url}/v1beta/files/unknown:download?alt=media`))).toEqual(notFound);
   });
 
-  test("returns 429 for unknown operations once a ceiling is reached, but not for the project's own", async () => {
+  test("returns 429 for unknown and foreign operations once a ceiling is reached, but not for the project's own", async () => {
     const of = await freshProject();
     await of.admin('PUT', `/provision/teams/${of.project}/applications/${of.project}`, { ceilings: { calls: 1 } });
     expect(await refusal(ask('models/clip/operations/unknown', of))).toMatchObject({ code: 'upstream_error' });
     const { operation } = await start('video-polls-0', of);
+    const { operation: foreign } = await start('video-polls-0');
+    const { video_uri: foreignUri } = await jsonOf<{ video_uri: string }>(ask(foreign));
     const asked = await vendorRequests(async () => {
       for (const answer of [
         ask('models/clip/operations/unknown', of),
+        ask(foreign, of),
         fetchFile(`${lent().vendor.url}/v1beta/files/unknown:download?alt=media`, of),
+        fetchFile(foreignUri, of),
       ])
         expect(await refusal(answer)).toMatchObject({ status: 429, code: 'source_capped' });
     });
@@ -347,7 +351,7 @@ describe('errors on the video routes', () => {
     expect((await fetchFile(uri, of)).status).toBe(200);
   });
 
-  test("returns 402 for unknown operations if the project may not call, but not for the project's own", async () => {
+  test("returns 402 for unknown and foreign operations if the project may not call, but not for the project's own", async () => {
     const of = await freshProject();
     const { operation } = await start('video-polls-0', of);
     const { operation: foreign } = await start('video-polls-0');

@@ -68,10 +68,12 @@ export function createVideoQueries({ videos, vendor, poller, providers, clock }:
     async getOperation(requester: VideoRequester, text: string): Promise<OperationStatus> {
       const targets = resolveTargets((provider) => parseOperationName(text, provider.baseUrl));
       const { value: operation } = targets[0];
-      const video = requireVisible(await videos.findByOperation(requester.projectId, operation), requester, operation);
+      const found = await videos.findByOperation(requester.projectId, operation);
+      const video = ownVideo(found, requester);
       if (video?.state === 'done') return { operation, uris: video.uris };
       const { provider } = selectTarget(video, requester, targets);
       if (video === null) await requester.checkCeilings();
+      if (found !== video) throw unknownToVendor(operation);
       const state = await getState(video, provider, operation).catch((error: unknown) => {
         throw asCallerError(error);
       });
@@ -83,12 +85,14 @@ export function createVideoQueries({ videos, vendor, poller, providers, clock }:
     async openFile(requester: VideoRequester, address: string, signal: AbortSignal): Promise<FileResponse> {
       const targets = resolveTargets((provider) => parseFileAddress(address, provider.hosts));
       const key = getFileKey(address);
-      const video = requireVisible(await videos.findByFile(requester.projectId, key), requester, key);
+      const found = await videos.findByFile(requester.projectId, key);
+      const video = ownVideo(found, requester);
       const { provider, value: url } = selectTarget(video, requester, targets);
       // We download files with the provider's API key, which gives access to more than just videos. So if the URL
       // doesn't belong to one of our videos, we only accept files on the provider's own host.
       if (video === null && (getFileName(url) === null || url.origin !== provider.hosts.origin)) throw unknownToVendor(key);
       if (video === null) await requester.checkCeilings();
+      if (found !== video) throw unknownToVendor(key);
       const file = await vendor.open(provider, url, signal).catch((error: unknown) => {
         // `unreadable` means that the file redirects to another host, or redirects too often.
         if (error instanceof VendorError && error.kind === 'unreadable') throw gatewayError('forbidden_target', { cause: error });
@@ -120,15 +124,16 @@ export function createVideoQueries({ videos, vendor, poller, providers, clock }:
   }
 
   /**
-   * A project can still see its own videos after it has lost access to their provider, or may no longer make calls.
-   * Returns null if the video wasn't started through this gateway.
+   * Returns null if the project hasn't started the video. It can still see its own videos after it has lost access to
+   * their provider, or may no longer make calls. For any other video, throws if the project may not ask the vendor.
+   *
+   * If the video belongs to another project, make all other checks before you refuse it. Otherwise, the response would
+   * reveal that the video exists.
    */
-  function requireVisible(video: Video | null, requester: VideoRequester, name: string): Video | null {
-    if (video?.projectId === requester.projectId) return video;
+  function ownVideo(found: Video | null, requester: VideoRequester): Video | null {
+    if (found?.projectId === requester.projectId) return found;
     if (allowedProviders(requester).length === 0) throw noProvider(requester);
-    // Check this first, so that the response doesn't reveal whether the video belongs to another project.
     if (!requester.mayCall) throw gatewayError('subscription_required', { refusal: { reason: 'calls_off' } });
-    if (video !== null) throw unknownToVendor(name);
     return null;
   }
 
