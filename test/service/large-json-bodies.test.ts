@@ -63,9 +63,9 @@ interface Answer {
   readonly text: string;
 }
 
-async function send(method: string, path: string, body: Buffer): Promise<Answer> {
+async function send(method: string, path: string, body: Buffer, more: Readonly<Record<string, string>> = {}): Promise<Answer> {
   const { url, key } = shared();
-  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...more };
   const response = await fetch(`${url}${path}`, { method, headers, body: new Uint8Array(body) });
   return { status: response.status, type: response.headers.get('content-type'), text: await response.text() };
 }
@@ -104,6 +104,17 @@ describe.each(sampled)('$method $path', ({ method, path, example, sample }) => {
     expect({ ...large, text: '' }).toEqual({ ...small, text: '' });
   });
 });
+
+test.each(['/v1/chat/completions', '/v1/messages', '/v1/responses', '/v1/embeddings'])(
+  'reports a syntax error before an invalid header, whatever the size of the body: %s',
+  async (path) => {
+    const header = { 'x-gateway-memory': 'sometimes' };
+    const body = Buffer.from('{"model" 1}');
+    const without = await send('POST', path, body);
+    expect(await send('POST', path, body, header)).toEqual(without);
+    expect(await send('POST', path, pad(body, limitOf(path)), header)).toEqual(without);
+  },
+);
 
 test('reads the same values from a large memory request', async () => {
   const kinds = ['decision', 'fact'];

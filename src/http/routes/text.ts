@@ -188,13 +188,14 @@ export function inspectLarge(
 /** Throws the route's 400 errors if the headers or the body are invalid. */
 export function parseCall(received: CallSource): Call {
   const { id, startedAt, now, codec, caller, project, headers, body } = received;
+  // The scan comes first, because a large body has already been scanned, and its size shouldn't change the error.
+  const spans = received.spans ?? received.scan(body);
   const { mode, explicitWrite } = parseMemoryMode(headers);
   const timeoutMs = parseTimeoutMs(headers);
   const firstContentTimeoutMs = parseFirstContentTimeoutMs(headers);
   const sourceHeader = parseSource(headers);
   const source = sourceHeader ?? project.slug;
   const hasExplicitSource = sourceHeader !== null;
-  const spans = received.spans ?? received.scan(body);
   const summary = codec.parseRequest(body, spans);
   if (summary.model !== null && summary.model.length > maxModelLength) throw modelTooLong(summary.model);
   const call: Call = {
