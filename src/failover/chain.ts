@@ -2,9 +2,9 @@
  * Tries the candidates of a plan in order until one succeeds. `classify-failure.ts` decides what each failure means.
  *
  * After a 429, we first try the candidates of other providers. If there are none left, or if their dialects can't
- * express the request, we wait as long as the vendor asked, retry the model once, and then move on. If a keep-alive connection closes while we're sending a request, we
- * repeat the request once with the same model. If the prompt was too long, we skip all models whose window isn't
- * larger.
+ * express the request, we wait as long as the vendor asked, retry the model once, and then move on. If a keep-alive
+ * connection closes while we're sending a request, we repeat the request once with the same model. If the prompt was
+ * too long, we skip all models whose window isn't larger.
  *
  * If a provider has a pool, each member of the pool is a separate candidate for a model. After a member's 429, we only
  * try members of other accounts, and only after the candidates of other providers.

@@ -58,8 +58,8 @@ function parseOrMismatch<Schema extends z.ZodType>(schema: Schema, body: unknown
 /**
  * Checks the syntax of the whole body, but only creates the values that the schema looks at. Otherwise, a body with
  * millions of unknown fields or entries would take ten seconds and a gigabyte of memory. If the body isn't an object,
- * we return null or `true`, because its content makes no difference to the schema. Throws if a known field is repeated,
- * like after a syntax error, because the sender may have meant the other value.
+ * we return null or `true`, because its content makes no difference to the schema. A repeated field that the schema
+ * knows counts as a syntax error, because the sender may have meant the other value.
  */
 function readFields(body: Buffer, name: MemoryBodyName): unknown {
   const scanned = scan(body, name);

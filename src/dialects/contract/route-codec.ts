@@ -17,8 +17,9 @@ export interface RequestSummary {
   readonly stream: boolean;
   readonly maxOutputTokens: number | null;
   /**
-   * The end user that the caller named in `user`, or in `metadata.user_id` on the messages route. Null if the body names
-   * none, and an empty string if the field has the wrong type. It can be any text, so it may not be a valid subject.
+   * The end user that the caller named in `user`, or in `metadata.user_id` on the messages route. Null if the body
+   * names none, and an empty string if the field has the wrong type. It can be any text, so it may not be a valid
+   * subject.
    */
   readonly user: string | null;
   /**

@@ -43,8 +43,8 @@ export const inRecallSql = `(item.state = 'live' and item.ratings_wrong - item.w
 
 /**
  * Returns SQL for `wrong_overruled` if the number of `wrong` ratings changes to `wrong`. An excluded memory stays
- * excluded, even if its ratings are changed later, because only a person may bring it back. This can take a negative
- * number.
+ * excluded, even if its ratings are changed later, because only a person may bring it back. So the result can be
+ * negative.
  */
 export function overruledAfter(wrong: string): string {
   return `least(item.wrong_overruled, ${wrong}, case when item.ratings_wrong - item.wrong_overruled >= 2 then ${wrong} - 2 end)`;

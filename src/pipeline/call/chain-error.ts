@@ -120,8 +120,8 @@ function upstreamFailed(failures: readonly AttemptFailure[], message: string, ou
 }
 
 /**
- * Returns the last failure for which we called a vendor. If we never called one, because no vendor's dialect can express
- * the request, returns the last failure.
+ * Returns the last failure for which we called a vendor. If we never called one, because no vendor's dialect can
+ * express the request, returns the last failure.
  */
 function lastCallOf(failures: readonly AttemptFailure[]): AttemptFailure | undefined {
   return failures.findLast(({ error }) => !error.isUntranslatable) ?? failures.at(-1);
