@@ -10,8 +10,8 @@
  * - memory: specification-memory.test.ts
  * - content rules (403): content-rules.test.ts
  *
- * On `/v1/messages`, nothing causes a 529, and only a wrong method causes a 404 (bad-input.test.ts). A vendor's 404 or 529
- * isn't a refusal.
+ * On `/v1/messages`, nothing causes a 529, and only a wrong method causes a 404 (bad-input.test.ts). A vendor's 404 or
+ * 529 isn't a refusal.
  */
 import { describe, expect, it } from '@jest/globals';
 import { generateSecret } from '../../src/keys/secret.ts';
