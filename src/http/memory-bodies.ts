@@ -64,8 +64,7 @@ function parseOrMismatch<Schema extends z.ZodType>(schema: Schema, body: unknown
 function readFields(body: Buffer, name: MemoryBodyName): unknown {
   const scanned = scan(body, name);
   if (typeof scanned === 'string') return scanned === 'null' ? null : true;
-  const [repeated] = scanned.repeated;
-  if (repeated !== undefined) throw new PlainTextError(400, `${repeated}: duplicate key`);
+  rejectRepeated(scanned);
   const fields = [...scanned.members.values()].map(({ key, kind, value }) => [
     key,
     name === 'recall' && key === 'messages' && kind === 'array' ? readUserMessage(body, scanned) : readField(body, { kind, value }),
@@ -94,8 +93,16 @@ function readField(body: Buffer, { kind, value }: Value): unknown {
 function readEntry(body: Buffer, { kind, value }: Value): unknown {
   if (kind === 'array') return [];
   if (kind !== 'object') return readField(body, { kind, value });
-  const { members } = scanMembers(body, value.start, ratedMemoryFields);
-  return Object.fromEntries([...members.values()].map((member) => [member.key, member.kind === 'array' ? [] : readField(body, member)]));
+  const spans = scanMembers(body, value.start, ratedMemoryFields);
+  rejectRepeated(spans);
+  return Object.fromEntries(
+    [...spans.members.values()].map((member) => [member.key, member.kind === 'array' ? [] : readField(body, member)]),
+  );
+}
+
+function rejectRepeated({ repeated }: Pick<BodySpans, 'repeated'>): void {
+  const [first] = repeated;
+  if (first !== undefined) throw new PlainTextError(400, `${first}: duplicate key`);
 }
 
 function scan(body: Buffer, name: MemoryBodyName): ReturnType<typeof scanJsonText> {

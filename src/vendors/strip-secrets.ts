@@ -61,7 +61,7 @@ export function vendorErrorText(text: string, provider: Pick<ProviderConnection,
   return cutText(stripSecrets(text, secretsOf(provider)).trim(), maxLength);
 }
 
-/** Cuts off a long text before its last whole character, and marks this with an ellipsis. */
+/** Shortens a text to `maxLength`, including an ellipsis, without splitting a surrogate pair. */
 export function cutText(text: string, maxLength: number): string {
   return text.length <= maxLength ? text : `${text.slice(0, maxLength - 1).replace(/[\ud800-\udbff]$/, '')}…`;
 }

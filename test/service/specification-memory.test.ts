@@ -68,6 +68,12 @@ describe('all memory routes', () => {
     expect([200, 201, 404]).toContain(status);
   });
 
+  it('returns 400 in plain text if a field of a rated memory is repeated', async () => {
+    const id = '0193aaaa-0000-7000-8000-000000000000';
+    const body = `{"rating":"wrong","call_id":"${id}","memories":[{"id":"${id}","rating":"useful","rating":"wrong"}]}`;
+    await expectPlain(send(lent(), 'POST', `/items/${id}/rating`, body), 400);
+  });
+
   it.each(withId)("returns 400 if the id isn't a UUID: $method $path", async ({ method, path, good }) => {
     for (const id of ['7', `${unknownId}0`, 'x'.repeat(36)])
       await expectPlain(send(lent(), method, path.replace(unknownId, id), good), 400);
