@@ -55,11 +55,12 @@ function parseRequest(body: Buffer, spans: BodySpans): RequestSummary {
   return { model, stream, maxOutputTokens: parseOutputLimit(body, spans, limits), user: parseMetadataUser(body, members.get('metadata')) };
 }
 
-/** Returns the same as `parseUser`. If `metadata` isn't an object, we can't tell which user is meant. */
+/** Returns the same as `parseUser`. An empty string also means that `metadata` isn't an object or repeats `user_id`. */
 function parseMetadataUser(body: Buffer, metadata: Member | undefined): string | null {
   if (metadata === undefined || metadata.kind === 'null') return null;
   if (metadata.kind !== 'object') return '';
-  return parseUser(body, scanMembers(body, metadata.value.start, metadataKeys).members.get('user_id'));
+  const { members, repeated } = scanMembers(body, metadata.value.start, metadataKeys);
+  return repeated.size > 0 ? '' : parseUser(body, members.get('user_id'));
 }
 
 export function parseModel(body: Buffer, { members }: BodySpans): string | null {

@@ -19,6 +19,7 @@ describe('parseRequest', () => {
     ['{"max_tokens":5,"messages":[],"metadata":{"user_id":"u\\u00e9"}}', { user: 'ué' }],
     ['{"max_tokens":5,"messages":[],"metadata":{"user_id":7}}', { user: '' }],
     ['{"max_tokens":5,"messages":[],"metadata":{"user_id":null}}', {}],
+    ['{"max_tokens":5,"messages":[],"metadata":{"user_id":"ann","user_id":"bob"}}', { user: '' }],
     ['{"max_tokens":5,"messages":[],"metadata":{}}', {}],
     ['{"max_tokens":5,"messages":[],"metadata":null}', {}],
     ['{"max_tokens":5,"messages":[],"metadata":"x"}', { user: '' }],
