@@ -44,6 +44,8 @@ export function createBatchStatus(batchId: string) {
     const { waitMs, attempts = 0, code = 'unknown', blocked = false, unusable } = wait;
     const next = formatClockTime(timeAfter(waitMs));
     const group = [verbs[step], position + 1, total] as const;
+    // Older versions reported `retrying`. The state is a search attribute, and updating it is a command.
+    if (isScheduled(wait) && patched('scheduled-groups')) return { state: 'waiting', line: note('groupScheduled', ...group, next) };
     if (blocked) return { state: 'waiting', line: note('groupBlocked', ...group, code, next), advice: toAdvice(code) };
     if (code === callUnderWay) return { state: 'waiting', line: note('groupAwaitsCall', ...group, next) };
     if (unusable !== undefined && unusable >= maxUnusableResponses) {
@@ -80,9 +82,9 @@ export function createBatchStatus(batchId: string) {
       const values = [verbs[step], position + 1, total, wait.code ?? 'unknown', formatClockTime(timeAfter(wait.waitMs))] as const;
       return note(status.state === 'waiting' ? 'waitingGroup' : 'failedGroup', ...values);
     },
-    /** Returns the summary for a timer that waits for what's left of a delay from an earlier run. */
-    waitsFromBefore: (position: number, waitMs: number): string =>
-      note('pendingGroup', position + 1, total, formatClockTime(timeAfter(waitMs))),
+    /** Returns the summary for a timer that waits until a group is due, or for the rest of a delay from an earlier run. */
+    waitsAtStart: (group: PendingGroup): string =>
+      note(isScheduled(group) ? 'scheduledGroup' : 'pendingGroup', group.position + 1, total, formatClockTime(timeAfter(group.waitMs))),
     settled(position: number, isParked: boolean): void {
       groups.delete(position);
       pending -= 1;
@@ -107,6 +109,11 @@ export function createBatchStatus(batchId: string) {
       show({ state: 'done', groups: total, outcome }, [describeEnd(batch), note('nextNothing')]);
     },
   };
+}
+
+/** Returns true if the group hasn't been tried yet, because it starts at a certain time, e.g. to rebuild a page. */
+function isScheduled({ attempts, code }: Partial<Pick<PendingGroup, 'attempts' | 'code'>>): boolean {
+  return attempts === 0 && !code;
 }
 
 function describeEnd(batch: BatchSummary | null | undefined): string {

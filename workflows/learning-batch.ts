@@ -98,7 +98,7 @@ export async function learningBatch(input: LearningBatchInput): Promise<BatchRes
   const processGroup = async (group: PendingGroup): Promise<void> => {
     const { position, waitMs } = group;
     const signalsSeen = countSignals();
-    if (waitMs > 0) await waitUnlessSignalled(signalsSeen, waitMs, status.waitsFromBefore(position, waitMs));
+    if (waitMs > 0) await waitUnlessSignalled(signalsSeen, waitMs, status.waitsAtStart(group));
     const learned = await runStep('learnGroup', group);
     const skips = learned.outcome === 'parked' || learned.outcome === 'done' ? learned.outcome : undefined;
     const end = await runStep('consolidateGroup', { ...group, attempts: 0 }, skips);

@@ -106,6 +106,7 @@ export const templates = {
   checkLearning: 'start a batch if one is due',
   replayBatches: 'replay the failed batches of the project',
   groupStep: '{step} group {count} of {count}, try {count}',
+  scheduledGroup: 'group {count} of {count} starts at {time}',
   pendingGroup: 'group {count} of {count} is still waiting from an earlier run; next try at {time}',
   failedGroup: '{step} group {count} of {count} failed ({code}); next try at {time}',
   waitingGroup: '{step} group {count} of {count} waits ({code}); next check at {time}',
@@ -206,6 +207,7 @@ export const templates = {
   projectGone: 'The project was deleted.',
   batchProgress: '{count} of {count} groups have ended.',
   groupRuns: '- {step} group {count} of {count}, try {count}: runs',
+  groupScheduled: '- {step} group {count} of {count} starts at {time}',
   groupFailed: '- {step} group {count} of {count}, try {count}: failed ({code}); next try at {time}',
   groupUnusable: '- {step} group {count} of {count}, try {count}: unusable response {count} of {count} ({code}); next try at {time}',
   groupFailing:

@@ -178,6 +178,25 @@ describe('learning', () => {
       await handleOf(id).result();
       expect(await timersOf(id)).toEqual([1_501]);
     },
+    async 'shows a group that only starts later as waiting'() {
+      const { deps, steps } = createDeps(1);
+      const scheduled = { position: 0, waitMs: 3_600_000, attempts: 0, step: 'consolidateGroup', code: null } as const;
+      let isDue = false;
+      const { id, signalAgain } = await startBatch({
+        ...deps,
+        openBatch: async () => ({ groups: [isDue ? { ...scheduled, waitMs: 0 } : scheduled], total: 1 }),
+      });
+      await until('it waits', async () => (await timersOf(id)).length === 1);
+      expect(await handleOf(id).query('status')).toMatchObject({ state: 'waiting' });
+      const details = await detailsOf(handleOf(id));
+      expect(details).toMatch(/- consolidate group 1 of 1 starts at .* UTC/);
+      expect(details).not.toContain('failed');
+      expect(await historyOf(id)).toContain('group 1 of 1 starts at ');
+      isDue = true;
+      await signalAgain();
+      await handleOf(id).result();
+      expect(steps).toContain('consolidate 0');
+    },
     async 'keeps a batch open while a replayed group is pending'() {
       const { deps, steps, open } = createDeps(1);
       let finishes = 0;
