@@ -90,10 +90,10 @@ describe('rating the memories that a call recalled', () => {
     expect(await expectJson(rate(other, older.id, { rating: 'wrong', call_id: callId }), 200)).toMatchObject({ in_recall: false });
     expect((await recallOnce(gateway)).ids).not.toContain(older.id);
     expect(await expectJson(rate(other, older.id, { rating: 'useful', call_id: callId }), 200)).toMatchObject({
-      ...{ in_recall: false, ratings: { useful: 1, wrong: 1 } },
+      ...{ in_recall: false, ratings: { useful: 1, wrong: 2 } },
     });
     expect(await expectJson(rate(gateway, older.id, { rating: 'useful', call_id: callId }), 200)).toMatchObject({
-      ...{ in_recall: false, ratings: { useful: 2, wrong: 0 } },
+      ...{ in_recall: false, ratings: { useful: 2, wrong: 2 } },
     });
     expect((await recallOnce(gateway)).ids).not.toContain(older.id);
   });
@@ -191,7 +191,7 @@ describe('how ratings affect recall', () => {
     const { callId } = await recallOnce(gateway, 'ada');
     for (const rater of [gateway, other]) await expectJson(rate(rater, older.id, { rating: 'wrong', call_id: callId }), 200);
     await expectJson(send(gateway, 'DELETE', '/subjects/ada'), 200);
-    expect(await readItem(gateway, older.id)).toMatchObject({ in_recall: false, ratings: { useful: 0, wrong: 0 } });
+    expect(await readItem(gateway, older.id)).toMatchObject({ in_recall: false, ratings: { useful: 0, wrong: 2 } });
     await confirm(gateway, older.id);
     expect(await readItem(gateway, older.id)).toMatchObject({ in_recall: true });
     await expectJson(rate(gateway, older.id, { rating: 'wrong' }), 200);

@@ -57,7 +57,7 @@ function isRemoved({ state, supersededBy }: Item): boolean {
 
 function leftOut(context: ConsoleContext, item: Item): Html {
   return html`<div class="notice warning"><p class="notice-title">Left out of recall</p>
-<p>It was rated wrong twice. If it is right, confirm it: recall then uses it again.</p>${button(context, item, 'confirm', 'Confirm')}</div>`;
+<p>It was rated wrong ${item.wrong} times. If it is right, confirm it: recall then uses it again.</p>${button(context, item, 'confirm', 'Confirm')}</div>`;
 }
 
 /** Says what happened to the memory, when and by whom, with a link to its successor. */

@@ -16,7 +16,7 @@ import { enqueue, type OutboxEntry } from '../../db/outbox.ts';
 import { databaseOf } from '../../db/query-slots.ts';
 import { batchSize } from '../../db/row-batches.ts';
 import { deleteReleasedParts } from '../conversations/released-parts.ts';
-import { overruledAfter } from '../records/item-record.ts';
+import { wrongAfter } from '../records/item-record.ts';
 import { resampleWords } from '../records/word-sample.ts';
 import { bySubject, type ErasedCount, type SubjectTable, subjectTables } from './subject-tables.ts';
 import type { Tombstone } from './tombstones.ts';
@@ -139,11 +139,11 @@ async function eraseTable(tx: Queries, { table, key, where, set }: SubjectTable,
  * votes themselves. Without this correction, a key that votes again would be counted twice.
  */
 async function takeBackVotes(tx: Queries, projectId: string, subject: string): Promise<void> {
-  const wrong = 'greatest(0, item.ratings_wrong - erased.wrong)';
+  const wrong = wrongAfter('-erased.wrong');
   await tx.query(
     `update memory_items item
         set ratings_useful = greatest(0, item.ratings_useful - erased.useful), ratings_wrong = ${wrong},
-            wrong_overruled = ${overruledAfter(wrong)}
+            wrong_overruled = least(item.wrong_overruled, ${wrong})
        from (select item_id, count(*) filter (where useful)::integer as useful, count(*) filter (where not useful)::integer as wrong
                from memory_votes where project_id = $1::uuid and subject = $2::text group by item_id) erased
       where item.id = erased.item_id`,

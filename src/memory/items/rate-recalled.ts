@@ -11,7 +11,7 @@ import type { Clock } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { lockMemories, lockProject } from '../../db/locks.ts';
 import { databaseOf } from '../../db/query-slots.ts';
-import { type Item, itemColumns, overruledAfter } from '../records/item-record.ts';
+import { type Item, itemColumns, wrongAfter } from '../records/item-record.ts';
 import { invalidatePage } from './invalidate-page.ts';
 import type { Rating } from './item-schemas.ts';
 import { saveVotes, type Vote } from './votes.ts';
@@ -79,10 +79,10 @@ function lockItems(tx: Queries, projectId: string, subject: string | null, ids: 
  */
 function countVotes(tx: Queries, voter: string, votes: readonly Vote[], now: Date): Promise<Item[]> {
   const useful = 'greatest(0, item.ratings_useful + changed.useful)';
-  const wrong = 'greatest(0, item.ratings_wrong + changed.wrong)';
+  const wrong = wrongAfter('changed.wrong');
   return tx.query<Item>(
     `update memory_items as item
-        set ratings_useful = ${useful}, ratings_wrong = ${wrong}, wrong_overruled = ${overruledAfter(wrong)},
+        set ratings_useful = ${useful}, ratings_wrong = ${wrong}, wrong_overruled = least(item.wrong_overruled, ${wrong}),
             updated_at = $4::timestamptz
        from (select new.item_id, new.useful::integer - coalesce(old.useful, false)::integer as useful,
                     (not new.useful)::integer - coalesce(not old.useful, false)::integer as wrong

@@ -39,8 +39,7 @@ const name = storedText.pipe(z.string().min(1).max(1_000));
 /** Names of applications and authors are masked too, because they could contain a credential. */
 const maskedName = name.transform((text) => maskCredentials(text));
 const id = z.uuid().transform((text) => text.toLowerCase());
-const maxCount = 2_147_483_647;
-const count = z.int().min(0).max(maxCount);
+const count = z.int().min(0).max(2_147_483_647);
 
 export const header = z.object({
   type: z.literal('header'),
@@ -89,7 +88,7 @@ const item = z
     state: z.enum(['live', 'closed']),
     useful: count.default(0),
     wrong: count.default(0),
-    wrong_overruled: z.int().min(-2).max(maxCount).default(0),
+    wrong_overruled: count.default(0),
     conversation: optional(id),
     evidence: optional(storedText),
     created_at: time,

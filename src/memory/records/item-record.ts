@@ -42,12 +42,11 @@ export interface Item {
 export const inRecallSql = `(item.state = 'live' and item.ratings_wrong - item.wrong_overruled < 2)`;
 
 /**
- * Returns SQL for `wrong_overruled` if the number of `wrong` ratings changes to `wrong`. An excluded memory stays
- * excluded, even if its ratings are changed later, because only a person may bring it back. So the result can be
- * negative.
+ * Returns SQL for the number of `wrong` ratings after `change` was added to it. Only a person may bring an excluded
+ * memory back, so the two ratings that exclude it still count if they are changed or erased later.
  */
-export function overruledAfter(wrong: string): string {
-  return `least(item.wrong_overruled, ${wrong}, case when item.ratings_wrong - item.wrong_overruled >= 2 then ${wrong} - 2 end)`;
+export function wrongAfter(change: string): string {
+  return `greatest(item.ratings_wrong + ${change}, case when item.ratings_wrong - item.wrong_overruled >= 2 then item.wrong_overruled + 2 else 0 end)`;
 }
 
 export const itemColumns = `item.id, item.text, item.kind, item.importance::integer as importance, item.subject, item.pinned, item.origin,

@@ -324,8 +324,6 @@ async function fillProject(database: Database): Promise<string> {
   const shared = await items.write(projectId, { ...own, text: 'shared', subject: null }, agent);
   const votes = [{ itemId: shared.id, rating: 'wrong' as const }];
   for (const subject of ['ann', 'bob']) await saveVotes(database, { projectId, voter: `key:${subject}`, subject, callId: null, votes });
-  // Two wrong ratings have excluded this memory, and were changed later.
-  await database.query('update memory_items set wrong_overruled = -2 where id = $1::uuid', [shared.id]);
 
   const learner = createTestLearning(database);
   let replaces: string | null = null;
