@@ -5,7 +5,8 @@ export const notes: Readonly<Partial<Record<string, string>>> = {
 A batch learns memories from conversations. A waiting batch needs memory to be turned on, and a memory tier that has a model. A batch that
 rebuilds a page also waits for half a minute before it starts. A retrying batch has failed and will be tried again soon. A failing batch has
 had five unusable responses from the model, and is tried again at most once a day. A stopped batch was given up by an operator with gateway
-batches stop, or its run was ended in Temporal. To continue a failed or stopped batch, replay it. Groups that are done are not repeated. RUN is the address of the run in Temporal's web UI.
+batches stop, or its run was ended in Temporal. To continue a failed or stopped batch, replay it. Groups that are done are not repeated. RUN
+is the address of the run in Temporal's web UI.
 `,
   'sign-in-link': `With --email, the link signs this person in, and creates the person if the address is new. With --admin alone, it creates the account of a
 deployment admin, such as the first one. A link works once, within 24 hours. It is not used up until the person presses the button on the page.

@@ -220,8 +220,8 @@ export class VendorError extends Error {
   /** True if we couldn't send the request because the provider's cloud identity had no valid credentials. */
   readonly isWithoutCredential: boolean;
   /**
-   * True if we haven't called the vendor, because its dialect can't express the request. The error looks as if the
-   * vendor had responded with 400.
+   * True if we didn't call the vendor, because its dialect can't express the request. The error looks as if the vendor
+   * had responded with 400.
    */
   readonly isUntranslatable: boolean;
 

@@ -18,7 +18,7 @@ export type ErrorStyle = 'chat' | 'messages';
  * of Anthropic's API call the paths below `/v1/messages`, so they also get its style.
  */
 export function errorStyleOf(url: string): ErrorStyle {
-  return /^\/v1\/messages(?:[/?#]|$)/i.test(url) ? 'messages' : 'chat';
+  return /^\/+v1\/+messages(?:[/?#]|$)/i.test(url) ? 'messages' : 'chat';
 }
 
 /** Returns how long to delay an error response to this request, in milliseconds (`error-pace.ts`). */
@@ -82,7 +82,7 @@ function sendPaced(
     try {
       send();
     } catch (err) {
-      // Nobody catches what a timer throws, so it would end the process.
+      // An error that's thrown in a timer would end the process.
       logger.error({ ...call, err }, 'failed to send an error response');
       response.destroy();
     }

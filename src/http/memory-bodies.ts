@@ -74,10 +74,10 @@ function readFields(body: Buffer, name: MemoryBodyName): unknown {
 
 type Value = Pick<Member, 'kind' | 'value'>;
 
-/** One more than the longest list of any schema may have, so that the schema rejects longer lists. */
+/** This is one entry more than any schema allows, so the schema rejects lists that are too long. */
 const maxEntries = 101;
 
-/** No field may be an object, so we don't read the members of one. The schema rejects it anyway. */
+/** We don't read the members of an object, because the schemas reject all objects. */
 function readField(body: Buffer, { kind, value }: Value): unknown {
   if (kind === 'object') return {};
   if (kind !== 'array') return parseJsonOrThrow(body.toString('utf8', value.start, value.end));

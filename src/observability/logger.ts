@@ -3,8 +3,11 @@
  * in the finished line, so that no field, error message or stack can contain them. The prefix of a secret is kept, so
  * that operators can identify the key.
  */
+
 import { isatty } from 'node:tty';
 import { inspect, types } from 'node:util';
+import { cutText } from '../core/cut-text.ts';
+import { errorMessage } from '../core/error-messages.ts';
 import { createTimestampFormat, systemClock } from '../core/time.ts';
 import type { LogFields } from './log-fields.ts';
 import { createLogOutput, type LogOutput } from './log-output.ts';
@@ -119,19 +122,25 @@ function redactSecrets(text: string): string {
   return secrets.reduce((result, pattern) => result.replace(pattern, (_whole: string, kept: string) => `${kept}[redacted]`), text);
 }
 
+/** Some messages quote thousands of characters of a vendor's response, because the caller gets them. */
+const maxMessageLength = 1_000;
+
 /** A limit is necessary, because an error can be its own cause. */
 const maxCauses = 8;
 
 function serializeError(error: unknown, depth = 0): unknown {
   // Don't use `instanceof`, because errors from workflow sandboxes belong to a different realm.
   if (!types.isNativeError(error)) return error;
-  const { name, message, stack, cause } = error;
+  const { name, stack, cause } = error;
+  const wholeMessage = errorMessage(error);
+  const message = cutText(wholeMessage, maxMessageLength);
   const code = 'code' in error ? { code: error.code } : {};
   return {
     name,
     message,
     ...code,
-    stack,
+    // The stack begins with the message.
+    stack: message === wholeMessage ? stack : stack?.replace(wholeMessage, () => message),
     ...(cause === undefined || depth === maxCauses ? {} : { cause: serializeError(cause, depth + 1) }),
     ...('errors' in error && Array.isArray(error.errors) && depth < maxCauses
       ? { errors: error.errors.slice(0, maxCauses).map((each) => serializeError(each, depth + 1)) }

@@ -146,9 +146,9 @@ function resolve(request: MediaPlanRequest, { serving, providers }: MediaProvide
  * because it becomes part of the vendor's URL. Throws `no_route`.
  */
 function assertModelForm({ catalog, route }: MediaPlanRequest, requested: string, provider: string | undefined): void {
-  const maySlash = (route === 'speech' && !catalog.voiceProviders.has(provider ?? '')) || route === 'transcriptions';
-  if (maySlash ? hasModelForm(requested, { maxSegments: Number.POSITIVE_INFINITY }) : hasModelForm(requested)) return;
-  const form = maySlash ? 'a name; the parts between the slashes must not be empty, "." or ".."' : 'a name without a slash';
+  const allowsSlashes = (route === 'speech' && !catalog.voiceProviders.has(provider ?? '')) || route === 'transcriptions';
+  if (allowsSlashes ? hasModelForm(requested, { maxSegments: Number.POSITIVE_INFINITY }) : hasModelForm(requested)) return;
+  const form = allowsSlashes ? 'a name, whose parts between slashes must not be empty, "." or ".."' : 'a name without a slash';
   throw noRoute(undefined, `${quoteName(requested)} must be <provider>/<model>, or ${form}`);
 }
 

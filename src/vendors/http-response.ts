@@ -1,11 +1,12 @@
 /** Reads the headers, JSON bodies and errors of vendor responses. */
+import { cutText } from '../core/cut-text.ts';
 import { VendorError, type VendorReport } from '../core/errors.ts';
 import { isObject, type JsonObject } from '../core/json/narrow.ts';
 import { parseJson } from '../core/json/parse.ts';
 import type { VendorErrorBody } from '../dialects/contract/vendor-error.ts';
 import type { HttpResponse } from './response-body.ts';
 import { parseRetryAfter } from './retry-after.ts';
-import { cutText, stripSecrets } from './strip-secrets.ts';
+import { stripSecrets } from './strip-secrets.ts';
 
 /** Returns the first value of a header, or null if it's absent. */
 export function getHeader(response: HttpResponse, name: string): string | null {
@@ -46,7 +47,7 @@ interface ErrorResponse {
   readonly body: VendorErrorBody;
   /** The vendor's message after secrets were removed, so it's safe to show to callers. */
   readonly errorText: string | null;
-  /** The length at which the error's own message cuts off `errorText`. Callers whose call is refused get all of it. */
+  /** How much of `errorText` the message of the error quotes. If the call is refused, the caller gets all of it. */
   readonly maxExcerptLength?: number;
   readonly secrets: readonly string[];
   /** When the response arrived. Needed to compute the delay if the retry hint is a date. */

@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { backoffDelays } from '../core/backoff.ts';
 import { gatewayError, VendorError } from '../core/errors.ts';
-import { asArray, asCount, asObject, asString, type JsonObject } from '../core/json/narrow.ts';
+import { asArray, asCount, asObject, type JsonObject } from '../core/json/narrow.ts';
 import type { Tokens } from '../core/pricing.ts';
 import { modelNameAt } from '../core/request-format.ts';
 import { parseResponsesUsage } from '../dialects/contract/token-usage.ts';
@@ -173,15 +173,15 @@ function prepareArtifacts({ provider, model, fields, now }: MediaRequest): Prepa
 }
 
 function parseArtifact({ base64, finishReason }: Readonly<Record<string, unknown>>, provider: MediaProvider, status: number): string {
-  const reason = asString(finishReason);
-  // Some vendors send a blurred or black image if their filter has removed something.
-  if (reason !== null && reason !== 'SUCCESS')
-    throw new VendorError('status', `the vendor responded with ${status} without an image: ${vendorErrorText(reason, provider)}`, {
-      status,
-    });
+  const reason = asNonEmptyString(finishReason);
   const image = asNonEmptyString(base64);
-  if (image === null) throw unreadable('an image in the response is empty', status);
-  return image;
+  // If a filter has removed something, some vendors send a blurred or black image.
+  const isLost = image === null || reason === 'CONTENT_FILTERED' || reason === 'ERROR';
+  if (!isLost) return image;
+  if (reason === null || reason === 'SUCCESS') throw unreadable('an image in the response is empty', status);
+  throw new VendorError('status', `the vendor responded with ${status} without a usable image: ${vendorErrorText(reason, provider)}`, {
+    status,
+  });
 }
 
 /** Polls a job until it's done, but not longer than the provider's first-byte timeout. */

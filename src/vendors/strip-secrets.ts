@@ -3,6 +3,7 @@
  * masked, or name the organization that it belongs to.
  */
 
+import { cutText } from '../core/cut-text.ts';
 import type { ProviderConnection } from './vendor.ts';
 
 /** Shorter secrets are probably placeholders or words like `true`, and removing those would garble messages. */
@@ -59,9 +60,4 @@ export function stripSecretsFromBytes(bytes: Buffer, secrets: readonly string[])
  */
 export function vendorErrorText(text: string, provider: Pick<ProviderConnection, 'secrets' | 'identity'>, maxLength = 2_000): string {
   return cutText(stripSecrets(text, secretsOf(provider)).trim(), maxLength);
-}
-
-/** Shortens a text to `maxLength`, including an ellipsis, without splitting a surrogate pair. */
-export function cutText(text: string, maxLength: number): string {
-  return text.length <= maxLength ? text : `${text.slice(0, maxLength - 1).replace(/[\ud800-\udbff]$/, '')}…`;
 }

@@ -3,6 +3,7 @@
  * started. If anything fails before the first chunk of a stream, we throw a VendorError, so that another model can be
  * tried. After that the stream doesn't throw anymore, but says at its end what went wrong.
  */
+import { cutText } from '../core/cut-text.ts';
 import { contextOverflowCode, VendorError } from '../core/errors.ts';
 import { largeBytes } from '../core/low-priority-thread.ts';
 import { takeInTurns } from '../core/turns.ts';
@@ -18,7 +19,7 @@ import { adaptBody, changesBodies, firstVersion, hasVersionInBody } from './requ
 import { pathAt, requestUrl } from './request-url.ts';
 import type { HttpResponse, ResponseBody } from './response-body.ts';
 import { type ChunkReader, nextChunk, relayEvents, type StreamChunk, type StreamEnd, toStreamError } from './stream.ts';
-import { cutText, secretsOf, vendorErrorText } from './strip-secrets.ts';
+import { secretsOf, vendorErrorText } from './strip-secrets.ts';
 import type { Provider } from './vendor.ts';
 
 const maxResponseBytes = 64 * 1024 * 1024;

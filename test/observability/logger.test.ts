@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { gatewayError } from '../../src/core/errors.ts';
 import { logFields } from '../../src/observability/log-fields.ts';
 import { createLogger } from '../../src/observability/logger.ts';
 
@@ -155,6 +156,16 @@ test('prints readable log lines with the stack of an error', () => {
   expect(lines[1]).toMatch(
     /^\d\d:\d\d:\d\d ERROR failed\n {2}Error: no database\n {2}at .*\n[\s\S]* {2}caused by:\n {4}Error: refused\n {4}at /,
   );
+});
+
+test.each(['json', 'text'] as const)('shortens the long messages of errors and their causes (%s)', (format) => {
+  const lines: string[] = [];
+  const logger: OpenLogger = createLogger({ level: 'info', format, destination: { write: (line) => lines.push(line) } });
+  const refused = gatewayError('upstream_refused', { message: `refused: ${'a'.repeat(4_000)}` });
+  logger.warn({ err: new Error(`failed: ${'b'.repeat(4_000)}`, { cause: refused }) }, 'failed');
+  expect(lines.join('').match(/a+…/g)?.[0].length).toBe(991);
+  expect(lines.join('').match(/b+…/g)?.[0].length).toBe(992);
+  expect(lines.join('')).not.toMatch(/a{992}|b{993}/);
 });
 
 test("doesn't print secrets or terminal escape sequences", () => {

@@ -275,11 +275,20 @@ describe('asynchronous jobs in the artifacts format', () => {
 });
 
 describe('vendor responses', () => {
+  it('returns an image even if its finish reason is unknown', () =>
+    withVendor(
+      (response) => json(response, { artifacts: [{ base64: 'aW1hZ2U=', finishReason: 'STOP' }] }),
+      async (gateway) => {
+        const answer = await askMedia(gateway, images, 'jobs/picture');
+        expect([answer.status, (await jsonOf<ImageResult>(answer)).data]).toEqual([200, [{ b64_json: 'aW1hZ2U=' }]]);
+      },
+    ));
+
   it("returns 502 upstream_error if the vendor's filter has blurred the image", () =>
     withVendor(
       (response) => json(response, { artifacts: [{ base64: 'aW1hZ2U=', finishReason: 'CONTENT_FILTERED', seed: 1 }] }),
       async (gateway) => {
-        const message = 'the vendor responded with 200 without an image: CONTENT_FILTERED';
+        const message = 'the vendor responded with 200 without a usable image: CONTENT_FILTERED';
         await expectRouteError(await askMedia(gateway, images, 'jobs/picture'), images, { status: 502, code: 'upstream_error', message });
       },
     ));

@@ -50,17 +50,17 @@ describe('error codes on media routes', () => {
       await expectRouteError(await askMedia(lent(), images, model), images, { status: 400, code: 'bad_model' });
   });
 
-  const namesOfNoModel = ['one/black-forest/flux', 'one//x', '/x', 'one/', '/', 'one/..', 'path/.', '..'];
+  const namesOfNoModel = ['one//x', '/x', 'one/', '/', 'one/..', 'path/.', '..'];
 
   it("returns 400 bad_model if an image model's name has too many slashes or a dot segment", async () => {
-    for (const model of namesOfNoModel)
+    for (const model of [...namesOfNoModel, 'one/black-forest/flux'])
       await expectRouteError(await askMedia(lent(), images, model), images, { status: 400, code: 'bad_model' });
   });
 
   it("returns 400 no_route if a speech model's name has an empty or dot segment, or if a voice has a slash", async () => {
     const gateway = await lendProject();
     gateway.vendor.clear();
-    const names = [...namesOfNoModel.filter((name) => !name.includes('flux')), 'one/x//y', 'one/x/', 'one/x/../y', 'path/a/b', 'query/a/b'];
+    const names = [...namesOfNoModel, 'one/x//y', 'one/x/', 'one/x/../y', 'path/a/b', 'query/a/b'];
     for (const model of names)
       await expectRouteError(await askMedia(gateway, speech, model), speech, {
         status: 400,

@@ -140,7 +140,7 @@ export function createMemoryRoutes(deps: MemoryRouteDeps) {
  */
 const dotSubjectUrl = /^\/?\?subject=(?:\.|%2e){1,2}$/i;
 const subjectForm =
-  '1 to 256 characters without control characters, in percent-encoded UTF-8 (a slash is %2F, a question mark %3F, a # is %23); ' +
+  '1 to 256 characters without control characters, in percent-encoded UTF-8 (/ is %2F, ? is %3F and # is %23); ' +
   'for the subjects . and .., use the query ?subject=. instead of the path';
 
 function isEncodedSubject(text: string): boolean {

@@ -72,7 +72,7 @@ const batch = z.looseObject({
   state: z
     .enum(['running', 'waiting', 'retrying', 'failing', 'done', 'failed', 'stopped'])
     .describe(
-      'a `waiting` batch waits for a model, until memory is turned on, or for the time when it rebuilds a page; for a `failing` batch, the responses of the model are unusable, and the gateway tries again at most once a day; a `stopped` batch was given up by an operator, or its run was ended in Temporal',
+      'a `waiting` batch needs a model, needs memory to be turned on, or will rebuild a page within half a minute; for a `failing` batch, the responses of the model are unusable, and the gateway tries again at most once a day; a `stopped` batch was given up by an operator, or its run was ended in Temporal',
     ),
   episode_id: id.nullable().describe('the conversation, if the batch was started by `remember`'),
   workflow_id: z.string().describe('the workflow id in Temporal'),

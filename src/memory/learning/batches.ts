@@ -10,7 +10,7 @@ import { type EndedState, isFailingSql, replayBatch, replayProject } from './rep
 /**
  * The states that need an explanation are
  *
- * - `waiting`: a group needs a route, memory has to be turned on, or it isn't time yet to rebuild a page
+ * - `waiting`: a group needs a route, memory has to be turned on, or the page rebuild hasn't started yet
  * - `retrying`: an attempt failed, and the next one starts at `next_try_at`
  * - `failing`: like `retrying`, but after several unusable responses and with longer delays
  * - `failed`: the batch's Temporal run failed, or an older version gave up the batch

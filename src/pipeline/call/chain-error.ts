@@ -38,7 +38,7 @@ export function toChainFailure(result: FailedChain, cancellation: CallCancellati
  * hasn't been retried yet, and asked us to wait until after the deadline.
  */
 function deadlineForbidsRetry(failures: readonly AttemptFailure[], cancellation: CallCancellation): boolean {
-  const last = lastCallOf(failures);
+  const last = lastSentFailure(failures);
   if (!last || classifyFailure(last.error) !== 'rate_limited') return false;
   const wasRetry = failures.some((failure) => failure !== last && failure.candidate === last.candidate);
   return !wasRetry && retryDelay(last.error, null) !== null && retryDelay(last.error, cancellation.remainingMs()) === null;
@@ -47,7 +47,7 @@ function deadlineForbidsRetry(failures: readonly AttemptFailure[], cancellation:
 function exhausted(failures: readonly AttemptFailure[]): ChainFailure {
   const refusal = refusalOf(failures);
   if (refusal) return { error: refusal, outcome: 'refused' };
-  const last = lastCallOf(failures);
+  const last = lastSentFailure(failures);
   return upstreamFailed(failures, last ? describeFailure(last) : 'every model of the plan failed', 'failed');
 }
 
@@ -94,7 +94,7 @@ function cancelled(failures: readonly AttemptFailure[], cut: AttemptFailure | nu
   if (cancellation.cancelledBy() === 'client') {
     return { error: gatewayError('upstream_failed', { message: 'the caller disconnected' }), outcome: 'client_left' };
   }
-  const last = lastCallOf(failures);
+  const last = lastSentFailure(failures);
   const message = `client deadline exceeded${last ? `; last attempt: ${describeFailure(last)}` : ''}`;
   // If the deadline cut off an attempt, don't send a `retry-after`, because an immediate retry may well finish in time.
   return upstreamFailed(failures, message, 'deadline', cut === null);
@@ -111,7 +111,7 @@ function upstreamFailed(failures: readonly AttemptFailure[], message: string, ou
     error: gatewayError('upstream_failed', {
       message,
       status: isUnavailable ? 503 : 502,
-      cause: lastCallOf(failures)?.error,
+      cause: lastSentFailure(failures)?.error,
       ...(waitMs !== null && { retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1_000)) }),
       ...(isLastingFailure(failures) && { shouldRetry: false }),
     }),
@@ -123,7 +123,7 @@ function upstreamFailed(failures: readonly AttemptFailure[], message: string, ou
  * Returns the last failure for which we called a vendor. If we never called one, because no vendor's dialect can
  * express the request, returns the last failure.
  */
-function lastCallOf(failures: readonly AttemptFailure[]): AttemptFailure | undefined {
+function lastSentFailure(failures: readonly AttemptFailure[]): AttemptFailure | undefined {
   return failures.findLast(({ error }) => !error.isUntranslatable) ?? failures.at(-1);
 }
 

@@ -124,11 +124,11 @@ export function createVideoQueries({ videos, vendor, poller, providers, clock }:
   }
 
   /**
-   * Returns null if the project hasn't started the video. It can still see its own videos after it has lost access to
-   * their provider, or may no longer make calls. For any other video, throws if the project may not ask the vendor.
+   * Returns null if the project didn't start the video. A project can always see its own videos, even if it may no
+   * longer use their provider or make calls. For all other videos, this throws if the project can't ask the vendor.
    *
-   * If the video belongs to another project, make all other checks before you refuse it. Otherwise, the response would
-   * reveal that the video exists.
+   * If a video belongs to another project, we only refuse it after all other checks. Otherwise, the status would reveal
+   * that the video exists.
    */
   function ownVideo(found: Video | null, requester: VideoRequester): Video | null {
     if (found?.projectId === requester.projectId) return found;

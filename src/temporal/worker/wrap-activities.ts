@@ -35,9 +35,7 @@ export function wrapActivities(activities: object, logger: Logger): Record<strin
 function toSafeFailure(activity: string, error: unknown, logger: Logger): Error {
   if (error instanceof CancelledFailure || isAbort(error)) return withoutStack(new CancelledFailure('the activity was cancelled'));
   const code = error instanceof GatewayError ? error.code : 'internal_error';
-  // The message of this error is the vendor's whole message. Its cause only contains an excerpt.
-  const err = code === 'upstream_refused' && error instanceof Error ? (error.cause ?? error) : error;
-  logger.warn({ err, activity, code }, 'activity failed');
+  logger.warn({ err: error, activity, code }, 'activity failed');
   return withoutStack(ApplicationFailure.create({ message: errorSpecs[code].message, type: code, nonRetryable: isRetriedByWorkflow() }));
 }
 

@@ -91,7 +91,7 @@ const otherParameters: Readonly<Record<string, JsonObject>> = {
   batch_state: queryParameter(
     'state',
     { type: 'string', enum: ['running', 'waiting', 'retrying', 'failing', 'done', 'failed', 'stopped'] },
-    'only batches in this state: a `waiting` batch waits for a model, until memory is turned on, or for the time when it rebuilds a page; a `retrying` batch has failed and is tried again; a `failing` batch has got several unusable responses; a `stopped` batch was given up by an operator, or its run was ended in Temporal',
+    'only batches in this state: a `waiting` batch needs a model, needs memory to be turned on, or will rebuild a page within half a minute; a `retrying` batch has failed and is tried again; a `failing` batch has got several unusable responses; a `stopped` batch was given up by an operator, or its run was ended in Temporal',
   ),
   limit: queryParameter('limit', { type: 'integer', minimum: 1, maximum: 1_000, default: 100 }, 'maximum number of rows'),
   export_subject: queryParameter('subject', boundedName, 'only the data of this end user, including the prompts of their calls'),
