@@ -330,11 +330,8 @@ describe('errors on the video routes', () => {
     expect(await refusal(fetchFile(`${lent().vendor.url}/v1beta/files/unknown:download?alt=media`))).toEqual(notFound);
   });
 
-  test("returns 429 for unknown and foreign operations once a ceiling is reached, but not for the project's own", async () => {
-    const of = await freshProject();
-    await of.admin('PUT', `/provision/teams/${of.project}/applications/${of.project}`, { ceilings: { calls: 1 } });
-    expect(await refusal(ask('models/clip/operations/unknown', of))).toMatchObject({ code: 'upstream_error' });
-    const { operation } = await start('video-polls-0', of);
+  /** Asks for videos that the project didn't start, and expects the same refusal each time, without a vendor request. */
+  const expectRefusals = async (of: TestGateway, expected: object): Promise<void> => {
     const { operation: foreign } = await start('video-polls-0');
     const { video_uri: foreignUri } = await jsonOf<{ video_uri: string }>(ask(foreign));
     const asked = await vendorRequests(async () => {
@@ -344,9 +341,17 @@ describe('errors on the video routes', () => {
         fetchFile(`${lent().vendor.url}/v1beta/files/unknown:download?alt=media`, of),
         fetchFile(foreignUri, of),
       ])
-        expect(await refusal(answer)).toMatchObject({ status: 429, code: 'source_capped' });
+        expect(await refusal(answer)).toMatchObject(expected);
     });
     expect(asked).toEqual([]);
+  };
+
+  test("returns 429 for unknown and foreign operations once a ceiling is reached, but not for the project's own", async () => {
+    const of = await freshProject();
+    await of.admin('PUT', `/provision/teams/${of.project}/applications/${of.project}`, { ceilings: { calls: 1 } });
+    expect(await refusal(ask('models/clip/operations/unknown', of))).toMatchObject({ code: 'upstream_error' });
+    const { operation } = await start('video-polls-0', of);
+    await expectRefusals(of, { status: 429, code: 'source_capped' });
     const { video_uri: uri } = await jsonOf<{ video_uri: string }>(ask(operation, of));
     expect((await fetchFile(uri, of)).status).toBe(200);
   });
@@ -354,19 +359,8 @@ describe('errors on the video routes', () => {
   test("returns 402 for unknown and foreign operations if the project may not call, but not for the project's own", async () => {
     const of = await freshProject();
     const { operation } = await start('video-polls-0', of);
-    const { operation: foreign } = await start('video-polls-0');
-    const { video_uri: foreignUri } = await jsonOf<{ video_uri: string }>(ask(foreign));
     await of.admin('PUT', `/provision/teams/${of.project}`, { may_call: false });
-    const asked = await vendorRequests(async () => {
-      for (const answer of [
-        ask('models/clip/operations/unknown', of),
-        ask(foreign, of),
-        fetchFile(`${lent().vendor.url}/v1beta/files/unknown:download?alt=media`, of),
-        fetchFile(foreignUri, of),
-      ])
-        expect(await refusal(answer)).toMatchObject({ status: 402, code: 'subscription_required' });
-    });
-    expect(asked).toEqual([]);
+    await expectRefusals(of, { status: 402, code: 'subscription_required' });
     const { video_uri: uri } = await jsonOf<{ video_uri: string }>(ask(operation, of));
     expect((await fetchFile(uri, of)).status).toBe(200);
   });
