@@ -3,7 +3,6 @@
  * in the finished line, so that no field, error message or stack can contain them. The prefix of a secret is kept, so
  * that operators can identify the key.
  */
-
 import { isatty } from 'node:tty';
 import { inspect, types } from 'node:util';
 import { cutText } from '../core/cut-text.ts';

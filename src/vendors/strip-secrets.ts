@@ -2,7 +2,6 @@
  * Strips account data from vendors' messages before callers see them. Some vendors repeat the key, either in full or
  * masked, or name the organization that it belongs to.
  */
-
 import { cutText } from '../core/cut-text.ts';
 import type { ProviderConnection } from './vendor.ts';
 

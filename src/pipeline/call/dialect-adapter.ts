@@ -157,7 +157,7 @@ function addedLimitFor({ addsOutputLimit, maxOutputTokens }: Call, candidate: Ca
   return Math.min(maxOutputTokens, candidate.maxOutputTokens ?? maxOutputTokens);
 }
 
-/** Turns an UntranslatableError into a VendorError. */
+/** Calls `translate`. If the dialect can't express the request, throws a VendorError. */
 function refuseUntranslatable<Result>(translate: () => Result): Result {
   try {
     return translate();
