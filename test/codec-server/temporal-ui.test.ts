@@ -46,10 +46,11 @@ afterAll(async () => {
   await temporal.close();
 });
 
-/** Opens the page of a run in the Temporal UI. */
+/** Opens the page of the workflow's run. Without a run ID, the UI shows a 404 for runs that aren't listed yet. */
 async function openRun(page: Page, id: string): Promise<void> {
   const { server } = shared();
-  await page.goto(`${server.uiUrl}/namespaces/${server.namespace}/workflows/${encodeURIComponent(id)}`);
+  const { runId } = await temporal.client.workflow.getHandle(id).describe();
+  await page.goto(`${server.uiUrl}/namespaces/${server.namespace}/workflows/${encodeURIComponent(id)}/${runId}`);
 }
 
 async function untilShown(page: Page, text: string | RegExp): Promise<void> {
