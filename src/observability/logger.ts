@@ -123,6 +123,8 @@ function redactSecrets(text: string): string {
 
 /** Some messages quote thousands of characters of a vendor's response, because the caller gets them. */
 const maxMessageLength = 1_000;
+/** A stack begins with the message that the error had when it was created, so it may still be long. */
+const maxStackLength = 4_000;
 
 /** A limit is necessary, because an error can be its own cause. */
 const maxCauses = 8;
@@ -132,17 +134,26 @@ function serializeError(error: unknown, depth = 0): unknown {
   if (!types.isNativeError(error)) return error;
   const { name, stack, cause } = error;
   const wholeMessage = errorMessage(error);
-  const message = cutText(wholeMessage, maxMessageLength);
+  // If we cut a secret in half, we wouldn't recognize it afterwards.
+  const message = wholeMessage.length <= maxMessageLength ? wholeMessage : cutText(redactSecrets(wholeMessage), maxMessageLength);
   const code = 'code' in error ? { code: error.code } : {};
   return {
     name,
     message,
     ...code,
-    // The stack begins with the message.
-    stack: message === wholeMessage ? stack : stack?.replace(wholeMessage, () => message),
+    stack:
+      message === wholeMessage && (stack?.length ?? 0) <= maxStackLength ? stack : [`${name}: ${message}`, ...framesOf(stack)].join('\n'),
     ...(cause === undefined || depth === maxCauses ? {} : { cause: serializeError(cause, depth + 1) }),
     ...('errors' in error && Array.isArray(error.errors) && depth < maxCauses
       ? { errors: error.errors.slice(0, maxCauses).map((each) => serializeError(each, depth + 1)) }
       : {}),
   };
+}
+
+/** Returns the lines of the stack that aren't a part of its message. */
+function framesOf(stack = ''): readonly string[] {
+  return stack
+    .split('\n')
+    .filter((line) => /^ {4}at /.test(line))
+    .slice(-Error.stackTraceLimit);
 }

@@ -168,6 +168,27 @@ test.each(['json', 'text'] as const)('shortens the long messages of errors and t
   expect(lines.join('')).not.toMatch(/a{992}|b{993}/);
 });
 
+test.each(['json', 'text'] as const)("doesn't cut a secret in half (%s)", (format) => {
+  const lines: string[] = [];
+  const logger: OpenLogger = createLogger({ level: 'info', format, destination: { write: (line) => lines.push(line) } });
+  for (let length = 950; length <= 1_000; length++) {
+    const err = new Error(`${'a '.repeat(length / 2)} postgres://app:hunter2-hunter2-hunter2@db/gateway ${'b '.repeat(1_000)}`);
+    logger.warn({ err }, 'failed');
+  }
+  expect(lines.join('')).toContain('postgres://app:');
+  expect(lines.join('')).not.toContain('hunter');
+});
+
+test('shortens the stack of an error whose long message was replaced', () => {
+  const lines: string[] = [];
+  const logger: OpenLogger = createLogger({ level: 'info', format: 'json', destination: { write: (line) => lines.push(line) } });
+  const err = new Error('a'.repeat(10_000));
+  expect(err.stack).toContain('aaa');
+  err.message = 'short';
+  logger.warn({ err }, 'failed');
+  expect(JSON.parse(lines[0] ?? '')).toMatchObject({ err: { stack: expect.stringMatching(/^Error: short\n {4}at .*logger\.test/) } });
+});
+
 test("doesn't print secrets or terminal escape sequences", () => {
   const lines: string[] = [];
   const logger: OpenLogger = createLogger({ level: 'info', format: 'text', destination: { write: (line) => lines.push(line) } });
