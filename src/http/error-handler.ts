@@ -18,7 +18,7 @@ export type ErrorStyle = 'chat' | 'messages';
  * of Anthropic's API call the paths below `/v1/messages`, so they also get its style.
  */
 export function errorStyleOf(url: string): ErrorStyle {
-  return /^\/+v1\/+messages(?:[/?#]|$)/i.test(url) ? 'messages' : 'chat';
+  return /^(?:https?:\/\/[^/?#]*)?\/+v1\/+messages(?:[/?#]|$)/i.test(url) ? 'messages' : 'chat';
 }
 
 /** Returns how long to delay an error response to this request, in milliseconds (`error-pace.ts`). */

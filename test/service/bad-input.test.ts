@@ -167,9 +167,10 @@ describe('URLs', () => {
       ['DELETE', '/v1//messages?beta=true', 'DELETE /v1/messages: use POST'],
       ['GET', '/v1/messages/count_tokens', 'GET /v1/messages/count_tokens: use POST'],
       ['POST', '/v1/messages/batches', 'POST /v1/messages/batches: there is no such path'],
+      ['GET', 'http://gateway.example/v1/messages', 'GET /v1/messages: use POST'],
     ] as const) {
-      const answer = await fetch(gateway.url + path, { method, headers: bearer(gateway.key) });
-      expect([answer.status, await answer.json()]).toEqual([404, { type: 'error', error: { type: 'not_found_error', message } }]);
+      const json = { type: 'error', error: { type: 'not_found_error', message } };
+      expect([path, await sendRaw(method, path, bearer(gateway.key))]).toEqual([path, { status: 404, json }]);
     }
   });
 
@@ -207,6 +208,36 @@ describe('URLs', () => {
       await expectChatError(await gateway.admin('GET', path), 400, 'bad_request', /U\+0000/);
     // `u0000` after an escaped backslash is not an escape.
     expect((await gateway.admin('PUT', '/provision/teams/acme', { name: '\\u0000' })).status).toBe(200);
+  });
+
+  it('returns 400 in plain text for a provisioning body that repeats a key', async () => {
+    const path = `/provision/teams/${gateway.project}`;
+    for (const [url, body] of [
+      [path, '{"may_call":true,"may_call":false}'],
+      [`${path}/memory`, '{"enabled":true,"en\\u0061bled":false}'],
+      [`${path}/applications/bot`, '{"ceilings":{"calls":1,"calls":2}}'],
+      ['/provision/catalog', '[{"a":1,"a":1}]'],
+    ] as const) {
+      const answer = await gateway.admin('PUT', url, body);
+      expect([url, answer.status, await answer.text()]).toEqual([url, 400, expect.stringMatching(/^duplicate key: /)]);
+    }
+  });
+
+  it('erases the subjects . and .. only if the query names them exactly', async () => {
+    for (const text of ['undefined', '.']) await saveItem(gateway, { text, subject: text });
+    const erase = (url: string) => sendRaw('DELETE', url, bearer(gateway.key));
+    for (const query of ['Subject=.', 'SUBJECT=%2e', 'subject=.&subject=a', 'subject[]=.', 'subject=a', 'subject=', 'x=1&subject=.'])
+      expect([query, await erase(`/v1/memory/subjects?${query}`)]).toMatchObject([query, { status: 400 }]);
+    expect(await erase('http://gateway.example/v1/memory/subjects?subject=%2E')).toMatchObject({
+      status: 200,
+      json: { deleted: { memories: 1 } },
+    });
+    expect(getTexts(await search(gateway, { query: 'undefined', subject: 'undefined' }))).toEqual(['undefined']);
+  });
+
+  it('returns 400 bad_request for an unknown query parameter of an export', async () => {
+    for (const query of ['subject=R&D', 'Subject=R', 'subject[]=R'])
+      await expectChatError(await gateway.admin('GET', `/provision/teams/${gateway.project}/memory/export?${query}`), 400, 'bad_request');
   });
 
   it('returns 400 bad_request for a provisioning body that is nested too deeply', async () => {

@@ -138,7 +138,7 @@ export function createMemoryRoutes(deps: MemoryRouteDeps) {
  * Clients remove `.` and `..` from paths even if they're encoded (https://url.spec.whatwg.org), so callers have to pass
  * these two subjects in the query.
  */
-const dotSubjectUrl = /^\/?\?subject=(?:\.|%2e){1,2}$/i;
+const dotSubjectUrl = /^(?:https?:\/\/[^/?]*)?\/?\?subject=(?:\.|%2[eE]){1,2}$/;
 const subjectForm =
   '1 to 256 characters without control characters, in percent-encoded UTF-8 (/ is %2F, ? is %3F and # is %23); ' +
   'for the subjects . and .., use the query ?subject=. instead of the path';

@@ -67,7 +67,8 @@ async function* toChunks(
   }
 }
 
-const exportQuery = z.object({
+/** Without `strictObject`, a misspelled `subject` or an `&` in it would export the data of somebody else. */
+const exportQuery = z.strictObject({
   subject: z.string().refine(isSubject, 'must be 1 to 256 characters without control characters').optional(),
 });
 
