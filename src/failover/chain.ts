@@ -59,7 +59,7 @@ export async function runChain<Success>(chain: Chain<Success>): Promise<ChainRes
   let queue = chain.candidates.slice();
   /** The candidate to retry. Null to move on to the next one. */
   let retry: Attempt | null = null;
-  /** The candidate that sent the last 429, if we haven't called another provider or retried it since. */
+  /** The candidate that sent the last 429, if we haven't called another model or retried it since. */
   let limited: Candidate | null = null;
   for (;;) {
     const attempt: Attempt = retry ?? { candidate: queue.shift(), waitMs: 0, reason: 'next' };
@@ -87,7 +87,8 @@ export async function runChain<Success>(chain: Chain<Success>): Promise<ChainRes
       }
       if (candidate.member)
         queue = withoutUselessMembers(queue, candidate, { kind, failures, hasStateAtMember: chain.hasStateAtMember ?? false });
-      if (!error.isUntranslatable) limited = kind === 'rate_limited' && reason !== 'rate_limited' ? candidate : null;
+      if (kind === 'rate_limited') limited = reason === 'rate_limited' ? null : candidate;
+      else if (!error.isUntranslatable && (candidate.id !== limited?.id || kind === 'refused')) limited = null;
       if (limited === null) continue;
       const { provider, id } = limited;
       const isSameProvider = (other: Candidate): boolean => other.provider === provider;

@@ -207,6 +207,18 @@ describe('the order of attempts', () => {
       'responded',
     ],
     [
+      'retries a pool member after a 429 if another member fails',
+      { plan: 'a1:e a1:f b1', replies: { 'a1:e': [limitedFor(300), answers], 'a1:f': [fails], b1: [untranslatable] } },
+      'a1:e b1 a1:f +300 a1:e(300)',
+      'responded',
+    ],
+    [
+      "doesn't retry a pool member after a 429 if another member refuses the request",
+      { plan: 'a1:e a1:f', replies: { 'a1:e': [limited], 'a1:f': [refuses] } },
+      'a1:e a1:f',
+      'exhausted',
+    ],
+    [
       "doesn't retry after a 429 if one of the other vendors has been called",
       { plan: 'a1 b1 c1', replies: { a1: [limited], b1: [fails], c1: [untranslatable] } },
       'a1 b1 c1',
