@@ -6,7 +6,7 @@ import { parseJson } from '../core/json/parse.ts';
 import type { VendorErrorBody } from '../dialects/contract/vendor-error.ts';
 import type { HttpResponse } from './response-body.ts';
 import { parseRetryAfter } from './retry-after.ts';
-import { stripSecrets } from './strip-secrets.ts';
+import { stripSecretsFromStart } from './strip-secrets.ts';
 
 /** Returns the first value of a header, or null if it's absent. */
 export function getHeader(response: HttpResponse, name: string): string | null {
@@ -26,6 +26,12 @@ export function readRequestId(response: HttpResponse): string | null {
   }
   return null;
 }
+
+/**
+ * How much of an error's body we read. Some vendors' errors contain the whole request, e.g. those of FastAPI, and the
+ * text that explains them comes after that.
+ */
+export const maxErrorBytes = 1024 * 1024;
 
 export function isSuccess({ status }: HttpResponse): boolean {
   return status >= 200 && status <= 299;
@@ -72,8 +78,8 @@ const maxDetailLength = 2_000;
 
 /** Returns the vendor's message for operators, or the beginning of the body if there's no message. */
 function readDetail(bytes: Buffer, { message }: VendorErrorBody, secrets: readonly string[]): string | null {
-  const text = message?.slice(0, 4 * maxDetailLength) ?? toPlainText(bytes.toString('utf8', 0, 4 * maxDetailLength));
-  return stripSecrets(text, secrets).slice(0, maxDetailLength).trim() || null;
+  const text = message ?? toPlainText(bytes.toString('utf8', 0, 16 * maxDetailLength));
+  return stripSecretsFromStart(text, secrets).slice(0, maxDetailLength).trim() || null;
 }
 
 /** Proxies in front of vendors often send HTML pages, so we strip the tags. */
@@ -94,7 +100,7 @@ const maxNames = 20;
  * Strips the key and limits the length of values, because vendors sometimes repeat the key or send very long values.
  */
 export function toReport({ code, type, param, windowTokens, details }: VendorReport, secrets: readonly string[]): VendorReport {
-  const boundText = (text: string): string => stripSecrets(text, secrets).slice(0, maxNameLength);
+  const boundText = (text: string): string => stripSecretsFromStart(text, secrets).slice(0, maxNameLength);
   const bound = (text: string | null): string | null => (text === null ? null : boundText(text));
   const report = { code: bound(code), type: bound(type), param: bound(param), windowTokens };
   if (!details) return report;

@@ -14,7 +14,7 @@ import { formatFields, getImageCount, parseSize, pickFields } from '../dialects/
 import type { VendorHttpClient } from './http-client.ts';
 import { getHeader, readJsonObject } from './http-response.ts';
 import { fetchVendorFile, type MediaProvider, type MediaRequest, type OnRequestId, sendMediaRequest } from './media.ts';
-import { requestUrl } from './request-url.ts';
+import { encodeSegment, requestUrl } from './request-url.ts';
 import type { HttpResponse } from './response-body.ts';
 import { vendorErrorText } from './strip-secrets.ts';
 
@@ -156,10 +156,10 @@ function prepareArtifacts({ provider, model, fields, now }: MediaRequest): Prepa
     seed: fields.seed,
     cfg_scale: fields.cfg_scale,
   });
-  const url = new URL(`${provider.baseUrl}/${model.split('/').map(encodeURIComponent).join('/')}`);
   return {
     count: 1,
     async send(httpClient, onRequestId) {
+      const url = new URL(`${provider.baseUrl}/${model.split('/').map(encodeSegment).join('/')}`);
       const request = { url, method: 'POST', accept: 'application/json', body, now, onRequestId } as const;
       const first = await sendMediaRequest(httpClient, provider, request);
       const response = first.status === 202 ? await pollJob(httpClient, provider, first, now) : first;

@@ -10,7 +10,7 @@ import { parseVendorError } from '../dialects/contract/vendor-error.ts';
 import type { MediaFields } from '../dialects/media/image-speech.ts';
 import type { UploadBody } from '../dialects/media/uploads.ts';
 import type { VendorHttpClient } from './http-client.ts';
-import { getHeader, isSuccess, readRequestId, toStatusError } from './http-response.ts';
+import { getHeader, isSuccess, maxErrorBytes, readRequestId, toStatusError } from './http-response.ts';
 import { sendAuthorized } from './identity/credential.ts';
 import { buildHeaders, type FindIdentity, type ProviderSource } from './registry.ts';
 import { type HttpResponse, type ResponseBody, relayBody } from './response-body.ts';
@@ -107,8 +107,6 @@ function bodyHeaders(body: MediaHttpRequest['body']): Record<string, string> {
   if (Buffer.isBuffer(body)) return { 'content-type': 'application/json' };
   return { 'content-type': body.contentType, 'content-length': String(body.lengthBytes) };
 }
-
-const maxErrorBytes = 64 * 1024;
 
 async function readStatusError(response: HttpResponse, provider: MediaProvider, now: () => number): Promise<VendorError> {
   const bytes = await readErrorBody(response.body);

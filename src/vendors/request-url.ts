@@ -28,10 +28,10 @@ export function requestUrl(provider: AddressedProvider, target: RequestTarget): 
 }
 
 /**
- * Encodes a model's name as a segment of the path. RFC 3986 allows some punctuation there, so we keep e.g. the colons
+ * Encodes a model's name as a segment of the path. Throws VendorError if that's impossible. RFC 3986 allows some punctuation there, so we keep e.g. the colons
  * in Bedrock's names. Semicolons are allowed too, but some servers cut off the segment there, so we encode them.
  */
-function encodeSegment(model: string): string {
+export function encodeSegment(model: string): string {
   // URL parsers remove the segments `.` and `..`, even if they're encoded.
   if (/^\.{1,2}$/.test(model)) throw new VendorError('status', 'a model cannot be named "." or ".."', { status: 404 });
   return encodeURIComponent(model).replace(/%(?:3A|40|24|26|2B|2C|3D)/g, decodeURIComponent);

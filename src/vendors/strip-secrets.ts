@@ -53,10 +53,23 @@ export function stripSecretsFromBytes(bytes: Buffer, secrets: readonly string[])
   return stripped === text ? bytes : Buffer.from(stripped);
 }
 
+/** An error may contain the whole prompt of a caller, and searching a megabyte can take a quarter of a second. */
+const maxSearchedLength = 64 * 1024;
+/** No match of the expressions above is longer, apart from long rows of asterisks. */
+const maxMatchLength = 320;
+
+/** Like `stripSecrets`, but only returns the beginning of a text that has more than 64 Ki characters. */
+export function stripSecretsFromStart(text: string, secrets: readonly string[]): string {
+  if (text.length <= maxSearchedLength) return stripSecrets(text, secrets);
+  const stripped = stripSecrets(text.slice(0, maxSearchedLength), secrets);
+  // The end may be the first half of a secret, which we can't recognize.
+  return stripped.slice(0, -Math.max(maxMatchLength, ...secrets.map(({ length }) => length)));
+}
+
 /**
  * Shortens the vendor's message for callers, and strips everything about the provider's account. A message that was cut
  * off ends with an ellipsis.
  */
 export function vendorErrorText(text: string, provider: Pick<ProviderConnection, 'secrets' | 'identity'>, maxLength = 2_000): string {
-  return cutText(stripSecrets(text, secretsOf(provider)).trim(), maxLength);
+  return cutText(stripSecretsFromStart(text, secretsOf(provider)).trim(), maxLength);
 }

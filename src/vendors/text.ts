@@ -13,7 +13,7 @@ import { decodeAwsEventStream, isAwsEventStream } from './aws-event-stream.ts';
 import { startContentTimeout } from './content-timeout.ts';
 import { holdOpening, type OpenedStream } from './hold-opening.ts';
 import type { Address, VendorHttpClient } from './http-client.ts';
-import { getHeader, isSuccess, readRequestId, toReport, toStatusError } from './http-response.ts';
+import { getHeader, isSuccess, maxErrorBytes, readRequestId, toReport, toStatusError } from './http-response.ts';
 import { sendAuthorized } from './identity/credential.ts';
 import { adaptBody, changesBodies, firstVersion, hasVersionInBody } from './request-body.ts';
 import { pathAt, requestUrl } from './request-url.ts';
@@ -23,7 +23,6 @@ import { secretsOf, vendorErrorText } from './strip-secrets.ts';
 import type { Provider } from './vendor.ts';
 
 const maxResponseBytes = 64 * 1024 * 1024;
-const maxErrorBytes = 64 * 1024;
 /** Callers get this much of the vendor's message if every model refuses. */
 const maxVendorMessageLength = 4_096;
 /** The errors themselves only quote this much of it, because we log some of them. */

@@ -251,8 +251,16 @@ describe('an error status from a vendor', () => {
     await expect(askWith('x'.repeat(500), 500)).rejects.toMatchObject({ message: `the vendor responded with 500: ${'x'.repeat(500)}` });
   });
 
+  test('finds the message of an error that quotes the prompt', async () => {
+    const error = { input: 'x'.repeat(500_000), message: 'Too many tokens.', code: 'context_length_exceeded' };
+    await expect(ask((response) => response.writeHead(400).end(JSON.stringify({ error })))).rejects.toMatchObject({
+      vendorMessage: 'Too many tokens.',
+      report: { code: 'context_length_exceeded' },
+    });
+  });
+
   test('reports the error status even if the body is too large or is cut off', async () => {
-    await expect(ask((response) => response.writeHead(503).end('x'.repeat(100_000)))).rejects.toMatchObject({
+    await expect(ask((response) => response.writeHead(503).end('x'.repeat(2_000_000)))).rejects.toMatchObject({
       kind: 'status',
       status: 503,
       vendorMessage: null,

@@ -60,7 +60,7 @@ export function refusalOf(failures: readonly AttemptFailure[]): GatewayError | n
   const errors = lastErrorsOf(failures);
   const error = errors.find(({ isUntranslatable }) => !isUntranslatable) ?? errors[0];
   if (!error || !errors.every(isFinalRefusal)) return null;
-  const message = error.vendorMessage ?? error.message;
+  const message = error.vendorMessage || error.message;
   const members: ErrorMembers = { ...vendorMembers(error), ...(isContextOverflow(error) && { hint: overflowHint }) };
   // If one of the errors is a 404, use it as the cause so that `isContentRejected` returns false. The call may succeed
   // later, once the missing model exists.

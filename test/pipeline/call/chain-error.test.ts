@@ -36,6 +36,13 @@ test('treats a 400 as a refusal even if the same model returned a 429 before', (
   expect(refusalOf([limited, { ...refused, candidate: limited.candidate }])).toMatchObject({ status: 400 });
 });
 
+test("describes the refusal if the vendor's message is empty", () => {
+  const [failure] = failuresOf([400]);
+  if (!failure) throw new Error('there is a failure');
+  const error = new VendorError('status', 'the vendor responded with 400', { status: 400, vendorMessage: '' });
+  expect(refusalOf([{ ...failure, error }])).toMatchObject({ message: 'the vendor responded with 400' });
+});
+
 test('treats a guardrail block as rejected content', () => {
   expect(isContentRejected(gatewayError('guardrail_blocked'))).toBe(true);
   expect(isContentRejected(gatewayError('upstream_failed'))).toBe(false);
