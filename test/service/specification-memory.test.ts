@@ -326,6 +326,20 @@ onAnyDatabase('memory routes', (database) => {
       expect((await search(gateway, { query: 'cat' })).memories).toMatchObject([{ item: { id, in_recall: false } }]);
     });
 
+    it("doesn't recall an excluded memory if a key writes the same text again", async () => {
+      const gateway = await lendProject();
+      const first = await saveItem(gateway, { text: 'The office has a cat', subject: 'ada' });
+      for (const id of [first.id, first.id]) await expectJson(send(gateway, 'POST', `/items/${id}/rating`, { rating: 'wrong' }), 200);
+      const excluded = { in_recall: false, ratings: { useful: 0, wrong: 2 } };
+      expect(await saveItem(gateway, { text: ' the office has a  CAT.', subject: 'ada' })).toMatchObject(excluded);
+      const corrected = await expectJson<ItemJson>(send(gateway, 'PATCH', `/items/${first.id}`, { text: 'The office has a cat' }), 200);
+      expect(corrected).toMatchObject(excluded);
+      await expectJson(send(gateway, 'DELETE', `/items/${corrected.id}`), 200);
+      expect(await saveItem(gateway, { text: 'The office has a cat', subject: 'ada' })).toMatchObject(excluded);
+      for (const more of [{ text: 'The office has a dog', subject: 'ada' }, { text: 'The office has a cat' }])
+        expect(await saveItem(gateway, more)).toMatchObject({ in_recall: true, ratings: { useful: 0, wrong: 0 } });
+    });
+
     it('counts all concurrent ratings of a memory', async () => {
       const gateway = await lendProject();
       const { id } = await saveItem(gateway, { text: 'Rated by many' });

@@ -114,7 +114,17 @@ describeDatabases('memories of people', (database) => {
     expect(await items().confirm(projectId, id, person)).toMatchObject({ inRecall: true, wrong: 2 });
     expect(await find(projectId, 'Oslo')).toEqual(['Lives in Oslo']);
     expect(await list(projectId, { state: 'left_out' })).toEqual([]);
+    expect(await write(projectId, 'Lives in Oslo', key)).toMatchObject({ inRecall: true });
     expect(await database().query(`select kind from memory_batches where project_id = $1::uuid`, [projectId])).toEqual([{ kind: 'page' }]);
+  });
+
+  test('recalls an excluded memory that a person writes again', async () => {
+    const projectId = await createProject(database());
+    const { id } = await write(projectId, 'Lives in Oslo');
+    for (const rating of ['wrong', 'wrong'] as const) await items().rate(projectId, id, rating);
+    expect(await write(projectId, 'Lives in Oslo', key)).toMatchObject({ inRecall: false });
+    expect(await items().correct(projectId, id, 'Lives in Oslo', person)).toMatchObject({ inRecall: true });
+    expect(await find(projectId, 'Oslo')).toEqual(['Lives in Oslo']);
   });
 
   test('accepts only one of several concurrent corrections of a memory', async () => {
