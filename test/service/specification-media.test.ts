@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from '@jest/globals';
 import { callsOf, jsonOf, shareGateway } from '../support/gateway.ts';
-import { expectPlainText, projectLender } from './inference-routes.ts';
+import { expectChatError, expectPlainText, projectLender } from './inference-routes.ts';
 import type { MediaRoute } from './media-routes.ts';
 import { askMedia, images, mediaRoutes, mediaYaml, rowOf, sentToVendor, speech } from './media-routes.ts';
 
@@ -83,6 +83,18 @@ describe('image requests to the vendor', () => {
     expect(sentToVendor(gateway).text).toBe('{"prompt":"a fox","width":1024,"height":1024,"steps":2}');
     await askMedia(gateway, images, 'art/flux', { more: { size: 'auto', seed: null } });
     expect(sentToVendor(gateway).text).toBe('{"prompt":"a fox","steps":4}');
+  });
+
+  it('sends no image request above the base URL of the provider', async () => {
+    const gateway = await lendProject();
+    for (const [tier, model] of [
+      ['up', 'art/../b'],
+      ['far', 'art/a/../../b'],
+      ['dot', 'art/.'],
+    ] as const) {
+      await jsonOf(gateway.admin('PUT', `/provision/teams/${gateway.project}`, { image_tiers: { [tier]: [model] } }));
+      await expectChatError(await gateway.call(images.path, { model: tier, prompt: 'a fox' }), 502, 'upstream_error', /cannot be named/);
+    }
   });
 
   it("returns 400 for a size that the artifacts format can't express", async () => {

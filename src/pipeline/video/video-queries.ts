@@ -183,7 +183,7 @@ function noProvider(requester?: VideoRequester): GatewayError {
 /** Mimics the vendor's response to an unknown name. */
 function unknownToVendor(name: string): GatewayError {
   const body = JSON.stringify({ error: { code: 404, message: `${name} is not found.`, status: 'NOT_FOUND' } });
-  return gatewayError('upstream_error', { message: `the vendor responded with 404: ${body}` });
+  return gatewayError('upstream_error', { message: `the vendor responded with 404: ${body}`, members: { upstream_type: 'NOT_FOUND' } });
 }
 
 function failedVideo({ reason, message }: Extract<VideoState, { kind: 'failed' }>): GatewayError {
