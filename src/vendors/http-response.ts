@@ -78,7 +78,7 @@ const maxDetailLength = 2_000;
 
 /** Returns the vendor's message for operators, or the beginning of the body if there's no message. */
 function readDetail(bytes: Buffer, { message }: VendorErrorBody, secrets: readonly string[]): string | null {
-  const text = message ?? toPlainText(bytes.toString('utf8', 0, 16 * maxDetailLength));
+  const text = message ?? toPlainText(bytes.toString('utf8'));
   return stripSecretsFromStart(text, secrets).slice(0, maxDetailLength).trim() || null;
 }
 

@@ -28,8 +28,9 @@ export function requestUrl(provider: AddressedProvider, target: RequestTarget): 
 }
 
 /**
- * Encodes a model's name as a segment of the path. Throws VendorError if that's impossible. RFC 3986 allows some punctuation there, so we keep e.g. the colons
- * in Bedrock's names. Semicolons are allowed too, but some servers cut off the segment there, so we encode them.
+ * Encodes a model's name as a segment of the path. Throws VendorError if that's impossible. RFC 3986 allows some
+ * punctuation there, so we keep e.g. the colons in Bedrock's names. Semicolons are allowed too, but some servers cut off
+ * the segment there, so we encode them.
  */
 export function encodeSegment(model: string): string {
   // URL parsers remove the segments `.` and `..`, even if they're encoded.
