@@ -34,8 +34,8 @@ export type ChainResult<Success> =
 export interface Chain<Success> {
   readonly candidates: readonly Candidate[];
   /**
-   * True if the call refers to state that only one member of the pool has. If a member refuses the call, we then still
-   * try the others.
+   * True if the call refers to state that only one member of the pool has. In this case, we try the other members even
+   * if one refuses the call.
    */
   readonly hasStateAtMember?: boolean;
   /**

@@ -91,8 +91,8 @@ function sendPaced(
 }
 
 /**
- * Client libraries search the error message for this text to recognize a prompt that's too long. The message of a
- * vendor with the other dialect doesn't contain it.
+ * Client libraries search the error message for this text to recognize a prompt that's too long. If the vendor speaks
+ * the other dialect, its message doesn't contain the text.
  */
 const overflowWords: Readonly<Record<ErrorStyle, string>> = { chat: contextOverflowCode, messages: 'prompt is too long' };
 

@@ -28,8 +28,8 @@ export function readRequestId(response: HttpResponse): string | null {
 }
 
 /**
- * How much of an error's body we read. Some vendors' errors contain the whole request, e.g. those of FastAPI, and the
- * text that explains them comes after that.
+ * How much of an error's body we read. Some vendors, e.g. those that use FastAPI, quote the whole request before they
+ * say what is wrong with it.
  */
 export const maxErrorBytes = 1024 * 1024;
 
@@ -53,7 +53,7 @@ interface ErrorResponse {
   readonly body: VendorErrorBody;
   /** The vendor's message after secrets were removed, so it's safe to show to callers. */
   readonly errorText: string | null;
-  /** How much of `errorText` the message of the error quotes. If the call is refused, the caller gets all of it. */
+  /** The error's message quotes up to this many characters of `errorText`. Callers get all of it if a call is refused. */
   readonly maxExcerptLength?: number;
   readonly secrets: readonly string[];
   /** When the response arrived. Needed to compute the delay if the retry hint is a date. */

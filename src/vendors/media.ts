@@ -19,7 +19,7 @@ import type { ProviderConnection } from './vendor.ts';
 import { buildVendorHosts, parseVendorAddress, resolveRedirect, type VendorHosts } from './vendor-hosts.ts';
 
 export interface MediaProvider extends ProviderConnection, MediaFormat {
-  /** The dialect of the provider's video API, of which we only support `gemini`. */
+  /** The dialect of the provider's video API. We only support `gemini`. */
   readonly dialect: string;
   readonly hosts: VendorHosts;
 }

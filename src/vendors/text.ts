@@ -25,7 +25,7 @@ import type { Provider } from './vendor.ts';
 const maxResponseBytes = 64 * 1024 * 1024;
 /** Callers get this much of the vendor's message if every model refuses. */
 const maxVendorMessageLength = 4_096;
-/** The errors themselves only quote this much of it, because we log some of them. */
+/** Error messages only quote this much of it, because some of them are logged. */
 const maxExcerptLength = 500;
 /** Responses with these statuses contain a message about the provider's key or account, so callers don't see it. */
 const accountStatuses: ReadonlySet<number> = new Set([401, 403]);

@@ -57,7 +57,7 @@ interface Script {
   readonly deadlineMs?: number;
   /** The duration of each attempt. */
   readonly attemptMs?: number;
-  /** The number of attempts for which the call's ceilings suffice. */
+  /** How many attempts the call's ceilings allow. */
   readonly affordable?: number;
   /** If true, the call is cancelled during a delay. */
   readonly stopsInPause?: boolean;

@@ -6,7 +6,7 @@ import { callsOf, eventually, jsonOf, shareGateway, type TestGateway } from '../
 const key = 'video-key-0123456789';
 let now = Date.now();
 const clock = { now: () => now };
-/** While this is set, statements on videos fail like in a database outage. */
+/** While this is set, statements on videos fail as if the database were down. */
 let isDown = false;
 /** While this is set, transactions fail in the same way. */
 let isLost = false;

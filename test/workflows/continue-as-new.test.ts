@@ -1,6 +1,6 @@
 /**
- * Tests workflows whose history becomes too long. They continue as new where the old run ended. This Temporal server
- * suggests that after 30 events. All workflows share one worker, because they spend most of their time waiting.
+ * Tests that workflows whose history becomes too long continue in a new run. The Temporal server of this test suggests
+ * this after 30 events. All workflows share one worker, because they spend most of their time waiting.
  */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
@@ -215,7 +215,7 @@ function createLearningBatch(): Scenario {
         left[name] -= 1;
         return { kind: 'wait', waitMs: 1, attempts: 1, code: 'upstream_failed', blocked: false };
       }
-      // Like in a group's row, a settled step stays settled.
+      // In the database, a step that has settled never changes again.
       if (!settled.includes(`${name} ${position}`)) settled.push(`${name} ${position}`);
       return { kind: 'settled' };
     };
