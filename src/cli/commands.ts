@@ -15,7 +15,12 @@ import { toOptions } from './options.ts';
 const tokenSource = `The admin token is taken from GATEWAY_ADMIN_TOKEN, gateway.yaml or <data directory>/admin-token, in this order.`;
 
 /** Returns the exit status. */
-export async function runCommand(argv: readonly string[], environment: Environment, output: CommandOutput): Promise<number> {
+export async function runCommand(argv: readonly string[], environment: Environment, given: CommandOutput): Promise<number> {
+  const output: CommandOutput = {
+    ...given,
+    write: (text) => given.write(escapeControls(text)),
+    writeError: (text) => given.writeError(escapeControls(text)),
+  };
   try {
     await createProgram(environment, output).parseAsync(argv, { from: 'user' });
     return 0;
@@ -29,6 +34,14 @@ export async function runCommand(argv: readonly string[], environment: Environme
 }
 
 const groups = Map.groupBy(Object.entries(commands), ([name]) => name.split(' ', 1)[0] ?? '');
+
+/**
+ * Vendors, applications and price tables choose many of the texts that we print, and a control character in one of them
+ * could clear the terminal or change what it shows. The escapes are the ones of JSON, so that JSON stays valid.
+ */
+function escapeControls(text: string): string {
+  return text.replace(/[^\P{Cc}\n]/gu, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
 
 export function isCommandGroup(name: string): boolean {
   return groups.has(name);

@@ -7,6 +7,7 @@ import { Option } from 'commander';
 import { errorMessage } from '../core/error-messages.ts';
 import { isObject, type JsonObject } from '../core/json/narrow.ts';
 import { parseJson } from '../core/json/parse.ts';
+import { repeatsKey } from '../dialects/json/repeats-key.ts';
 import { CommandError } from './command.ts';
 import type { Member } from './operations.ts';
 
@@ -114,7 +115,7 @@ export function parseMember(member: Member, given: unknown): unknown {
         throw new CommandError(`--${name} must be ${describeNumbers(member)}${word === undefined ? '' : `, or ${word}`}`);
       return Number(given);
     case 'list':
-      return splitList(given);
+      return parseList(given, name, word);
     case 'json':
       return parseJsonText(given, `--${name}${word === undefined ? '' : ` must be ${word}, or`}`);
     default:
@@ -152,7 +153,15 @@ export async function readBodyFile(file: string): Promise<JsonObject> {
 function parseJsonText(text: string, name: string): unknown {
   const value = parseJson(text);
   if (value === undefined) throw new CommandError(`${name} is not valid JSON`);
+  if (repeatsKey(text, value)) throw new CommandError(`${name} contains the same key twice in an object`);
   return value;
+}
+
+/** Rejects an empty list, because a shell passes an empty text for a variable that isn't set. */
+function parseList(text: string, name: string, word: string | undefined): string[] {
+  const list = splitList(text);
+  if (list.length > 0) return list;
+  throw new CommandError(`--${name} must not be empty${word === undefined ? '' : `; did you mean ${word}?`}`);
 }
 
 function splitList(text: string): string[] {
@@ -164,13 +173,14 @@ function splitList(text: string): string[] {
 
 function parseLists(texts: readonly unknown[], option: string): JsonObject {
   if (texts.length === 1 && texts[0] === 'none') return {};
-  return Object.fromEntries(
-    texts.map((text) => {
-      const [, name, models = ''] = /^([^=]+)=(.*)$/.exec(String(text)) ?? [];
-      if (name === undefined) throw new CommandError(`--${option} must be <name>=<model>,<model>, for example standard=openai/gpt-4o`);
-      return [name, splitList(models)];
-    }),
-  );
+  const lists = new Map<string, string[]>();
+  for (const text of texts) {
+    const [, name, models = ''] = /^([^=]+)=(.*)$/.exec(String(text)) ?? [];
+    if (name === undefined) throw new CommandError(`--${option} must be <name>=<model>,<model>, for example standard=openai/gpt-4o`);
+    if (lists.has(name)) throw new CommandError(`--${option} was given twice for ${name}; separate the models with commas`);
+    lists.set(name, splitList(models));
+  }
+  return Object.fromEntries(lists);
 }
 
 function parseRule(text: unknown): JsonObject {

@@ -7,7 +7,7 @@ import type { NextFunction, Request, Response } from 'express';
 import { gatewayError } from '../core/errors.ts';
 import { isNestedDeeper, maxNesting } from '../core/json/narrow.ts';
 import { sha256 } from '../core/sha256.ts';
-import { scanTokens } from '../dialects/json/scan-tokens.ts';
+import { repeatsKey } from '../dialects/json/repeats-key.ts';
 import { parseKey } from './authenticate.ts';
 import { readJsonText } from './body.ts';
 import { PlainTextError } from './plain-text-error.ts';
@@ -50,7 +50,7 @@ export function readJson(limitBytes: number) {
     const json = await readJsonText(request, limitBytes, null);
     if (isNestedDeeper(json?.value))
       throw gatewayError('bad_request', { message: `body: must not be nested more than ${maxNesting} levels deep` });
-    if (json && scanTokens(Buffer.from(json.text)).memberCount !== countMembers(json.value))
+    if (json && repeatsKey(json.text, json.value))
       throw new PlainTextError(400, 'duplicate key: the same key appears twice in an object of the body');
     // In valid UTF-8 JSON, these characters can only occur as escapes. Most bodies have no such escapes, so we search
     // for those first and skip the slower check.
@@ -59,12 +59,6 @@ export function readJson(limitBytes: number) {
     request.body = json?.value;
     next();
   };
-}
-
-function countMembers(value: unknown): number {
-  if (typeof value !== 'object' || value === null) return 0;
-  const values = Object.values(value);
-  return values.reduce((count: number, member) => count + countMembers(member), Array.isArray(value) ? 0 : values.length);
 }
 
 /** PostgreSQL can't store U+0000 or lone surrogates. `JSON.stringify` escapes these, so we search for the escapes. */

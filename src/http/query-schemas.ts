@@ -1,6 +1,8 @@
 /**
  * Schemas of query parameters. A value is a string, or a list if the parameter was sent more than once, which we never
- * accept. Invalid values get a 400, but parameters that a route doesn't know are ignored, because SDKs send their own.
+ * accept. Invalid values get a 400. Routes that SDKs call ignore other parameters, because SDKs send their own. The
+ * routes of `/provision` use strict schemas, because without a filter that was misspelled they would show, export or
+ * change too much.
  */
 import { z } from 'zod';
 

@@ -12,6 +12,7 @@ import { isNestedDeeper, maxNesting } from '../core/json/narrow.ts';
 import { parseJsonOrThrow } from '../core/json/parse.ts';
 import type { Clock } from '../core/time.ts';
 import { withTimeout } from '../core/time-limit.ts';
+import { repeatsKey } from '../dialects/json/repeats-key.ts';
 import { type KeyBodies, readBody } from '../http/body.ts';
 import type { BodyShares } from '../http/body-shares.ts';
 import { mapDatabaseErrors } from '../http/database-errors.ts';
@@ -81,14 +82,18 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, bodySha
   const respond = async (request: IncomingMessage, response: ServerResponse, auth: AuthInfo, memory: KeyBodies): Promise<void> => {
     let body: unknown;
     if (request.method === 'POST') {
+      let text: string;
       try {
-        body = parseJsonOrThrow((await readBody(request, maxMessageBytes, memory)).toString('utf8'));
+        text = (await readBody(request, maxMessageBytes, memory)).toString('utf8');
+        body = parseJsonOrThrow(text);
       } catch (error) {
         if (!(error instanceof SyntaxError)) throw error;
         return sendRpcError(response, 400, jsonRpc.parseError, 'Parse error: the request body is not valid JSON');
       }
       if (isNestedDeeper(body))
         return sendRpcError(response, 400, jsonRpc.invalidRequest, `Invalid Request: nested in more than ${maxNesting} levels`);
+      if (repeatsKey(text, body))
+        return sendRpcError(response, 400, jsonRpc.invalidRequest, 'Invalid Request: the same key appears twice in an object');
     }
     const handled = handle(Object.assign(request, { auth, method: request.method ?? 'GET', url: request.url ?? '/mcp' }), response, body);
     // `close` doesn't wait for subscriptions, because they only end when the client disconnects or the process exits.

@@ -94,6 +94,17 @@ Skipped 1 entry:
   });
 });
 
+test('prints no control character of a price table or an argument', async () => {
+  const hostile = join(folder, 'hostile.json');
+  const entry = { litellm_provider: 'openai', mode: 'ch\u001b[31mat', input_cost_per_token: 1e-6, output_cost_per_token: 1e-6 };
+  await writeFile(hostile, JSON.stringify({ 'bad\u001b[2J\u009b': { ...entry, mode: 'chat' }, other: entry }));
+  expect(await gateway('catalog', 'import', hostile)).toBe(0);
+  expect(written).toMatch(/^Skipped 2 entries/m);
+  expect(await gateway('catalog', 'import', `${folder}/\u001b[2J`)).toBe(1);
+  expect(errors).toContain('\\u001b[2J');
+  expect(written + errors).not.toMatch(/[^\P{Cc}\n]/u);
+});
+
 test("imports a vendor's models under another provider with --as", async () => {
   expect(await gateway('catalog', 'import', file, '--as', 'azure=proxy', '--as', 'groq=proxy', '--json')).toBe(0);
   expect(JSON.parse(written).added).toEqual(['proxy/llama', 'proxy/gpt-7']);

@@ -331,6 +331,22 @@ test('sets, shows, lists and resets application, rule and memory settings', asyn
   expect(JSON.parse(written)).toMatchObject(expected);
 });
 
+test('rejects empty lists and repeated names', async () => {
+  await gateway('projects create strict');
+  const failWith = async (command: string, message: string) => {
+    expect([await gateway(command), errors]).toEqual([1, `gateway: ${message}\n`]);
+  };
+  await failWith('memory set --project strict --only-senders ,', '--only-senders must not be empty; did you mean all?');
+  await failWith('keys create --project strict --models ,', '--models must not be empty; did you mean all?');
+  await failWith(
+    'projects set strict --tier standard=one/echo --tier standard=two/echo',
+    '--tier was given twice for standard; separate the models with commas',
+  );
+  const file = join(dataDir, 'repeated.json');
+  await writeFile(file, '{"rules": [{"class": "credential", "place": "input", "action": "block"}], "rules": []}');
+  await failWith(`rules set --project strict --file ${file}`, `${file} contains the same key twice in an object`);
+});
+
 test('exports memories to a file and imports them from it', async () => {
   const [list, file] = [join(dataDir, 'list.txt'), join(dataDir, 'exported')];
   await gateway('projects create archive');

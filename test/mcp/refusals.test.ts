@@ -161,6 +161,13 @@ test('returns 413 for a body over 1 MB', async () => {
   expect((await send(token, { headers: { 'content-type': 'text/plain' } })).status).toBe(415);
 });
 
+test('returns 400 for a message that repeats a key', async () => {
+  const token = await issueToken(shared(), await addPerson(shared(), []));
+  const call = '{"name":"gateway_usage","arguments":{"project":"a","project":"b"}}';
+  const { status, body } = await send(token, { body: `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${call}}` });
+  expect([status, JSON.parse(body)]).toMatchObject([400, { error: { code: -32_600, message: expect.stringContaining('twice') } }]);
+});
+
 test('returns 429 if a person sends more than 120 requests in a minute', async () => {
   const gateway = shared();
   const [busy, other] = [await addPerson(gateway, []), await addPerson(gateway, [])];

@@ -37,6 +37,8 @@ const answers: Record<string, (response: ServerResponse, prompt: string) => void
     sendJson(response, 500, {
       message: 'ask zoe@example.com, +49 30 1234567, with key sk-abcdefghijklmnop1234567890abcdefgh of org-abc12345def',
     }),
+  quoting: (response) => sendJson(response, 400, { message: vendorMessage }),
+  terminal: (response) => sendJson(response, 400, { message: 'gone \u001b[31m \u009b2J \u0007' }),
   limits: (response) =>
     sendJson(response, 429, { message: 'Rate limit reached: Limit 3, Used 3.', type: 'tokens', code: 'rate_limit_exceeded' }),
   account: (response) =>
@@ -52,6 +54,8 @@ const answers: Record<string, (response: ServerResponse, prompt: string) => void
     });
   },
 };
+
+let vendorMessage = '';
 
 function sendJson(response: ServerResponse, status: number, error: object): void {
   response.writeHead(status, { 'content-type': 'application/json', 'retry-after': '0.01' }).end(JSON.stringify({ error }));
@@ -162,6 +166,31 @@ onBothDatabases('the reason for a failed attempt', (database) => {
     expect(message).toBe('ask [email], [phone], with key [credential] of [account]');
   });
 
+  test("stores no part of private data from a vendor's error message that is cut off", async () => {
+    const gateway = await lent().withProject('cut-message');
+    const secrets = [
+      'postgres://admin:hunter2Secret9pass@db.internal/prod',
+      'card 4111 1111 1111 1111',
+      'zoe.smith@example.com',
+      'sk-ant-api03-abcdefghijklmnop1234567890abcdefgh',
+    ];
+    // The excerpt that we search has 600 characters, and it becomes shorter without the quote.
+    for (const secret of secrets)
+      for (let end = 1; end < secret.length; end += 5) {
+        const quoted = 'the words of the request '.repeat(10);
+        const text = `Invalid value (${quoted}) `.padEnd(600 - end, 'no a b ');
+        vendorMessage = `${text}${secret} again`;
+        const body = { model: 'faulty/quoting', messages: [{ role: 'user', content: quoted }] };
+        await (await gateway.call('/v1/chat/completions', body)).text();
+      }
+    const stored = (await failedCallsOf(gateway)).map(({ attempts }) => attempts[0]?.error?.message ?? '');
+    expect(stored).toHaveLength(secrets.reduce((count, secret) => count + Math.ceil((secret.length - 1) / 5), 0));
+    for (const message of stored) {
+      expect(message).toMatch(/^Invalid value/);
+      expect(message).not.toMatch(/hunter|4111 1111|zoe|sk-|api03/);
+    }
+  });
+
   test("returns 4,096 characters of the vendor's message to the caller, but stores and logs at most 500", async () => {
     const gateway = await lent().withProject('long-message');
     const body = { model: 'faulty/long', messages: [{ role: 'user', content: 'hi' }] };
@@ -218,6 +247,16 @@ onBothDatabases('the reason for a failed attempt', (database) => {
     expect(await run(gateway.url, `calls --failed --project ${other.project}`)).not.toContain(call.id);
     const page = await run(gateway.url, `calls --failed --before ${call.id}`);
     expect(page).not.toContain(call.id);
+  });
+
+  test("prints no control character of a vendor's message", async () => {
+    const { gateway, call } = await fail('faulty/terminal');
+    for (const command of [`calls ${call.id}`, `calls ${call.id} --json`, 'calls --failed', 'calls --failed --json']) {
+      const printed = await run(gateway.url, `${command} --project ${gateway.project}`);
+      expect(printed).toContain('[31m');
+      expect(printed).not.toMatch(/[^\P{Cc}\n]/u);
+      if (command.endsWith('--json')) expect(JSON.stringify(JSON.parse(printed))).toContain('\u009b2J');
+    }
   });
 
   test("deletes a vendor's error message when its subject is erased", async () => {

@@ -42,6 +42,27 @@ test.each(changes)('adds one row to the audit log for a rejected change: %s %s',
   expect(rows[0]).toMatchObject({ actor: 'admin_token', outcome: 'refused', action: expect.stringMatching(/^[a-z_]+\.[a-z_]+$/) });
 });
 
+test.each(changes.filter(([, path]) => !['/provision/batches/replay', '/provision/usage/reprice'].includes(path)))(
+  "doesn't log a change under a project that only its body names: %s %s",
+  async (method, path) => {
+    const before = await lastId();
+    const address = path.replace('{project}', 'nobody').replaceAll(/\{\w+\}/g, '0193a8f0-0000-7000-8000-000000000000');
+    await lent().admin(method, address, { project: lent().project });
+    expect(await rowsAfter(before)).toMatchObject([{ project: null }]);
+  },
+);
+
+test('logs a change under the project in its body if the route has no other', async () => {
+  const before = await lastId();
+  const { admin, project } = lent();
+  await admin('POST', '/provision/batches/replay', { project, state: 'failed' });
+  await admin('POST', '/provision/usage/reprice', { project, from: '2026-11-01T00:00:00Z', to: '2026-11-02T00:00:00Z' });
+  expect(await rowsAfter(before)).toMatchObject([
+    { project, action: 'batch.replay_all' },
+    { project, action: 'usage.reprice' },
+  ]);
+});
+
 test('shows the old and new value of a changed setting in the audit log', async () => {
   const { admin, project } = lent();
   const before = await lastId();

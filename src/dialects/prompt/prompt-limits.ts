@@ -26,6 +26,8 @@ export const maxExtras = 2_000;
  * window is this large. The embedded database takes 0.1 s to compress a million characters.
  */
 const maxCharacters = 4 * 1_024 * 1_024;
+/** No credential is longer than this. */
+const maxWordLength = 4_096;
 /**
  * Old messages are dropped in steps of this size. If they were dropped one by one, each call of a long conversation
  * would start with a different message, and the calls couldn't share their stored messages.
@@ -46,8 +48,14 @@ export function newestBlocks(content: unknown): readonly unknown[] {
   return Array.isArray(content) ? content.slice(-maxBlocks) : [content];
 }
 
+/**
+ * Cuts a long text off between two words, because credentials are masked later and half of one isn't recognized. If the
+ * last word is longer than any credential, it's divided.
+ */
 export function truncateText(text: string): string {
-  return text.length > maxCharacters ? text.slice(0, maxCharacters) : text;
+  if (text.length <= maxCharacters) return text;
+  const word = /\s\S*$/.exec(text.slice(maxCharacters - maxWordLength, maxCharacters + 1));
+  return text.slice(0, word ? maxCharacters - maxWordLength + word.index : maxCharacters);
 }
 
 /**

@@ -86,6 +86,18 @@ function toIdentifier(text: string | null): string | null {
 
 function toExcerpt(text: string, request: string | null): string | null {
   if (request === null) return null;
-  const excerpt = maskPrivateData(removeEchoes(text.slice(0, maxSearchedLength), request));
+  const excerpt = maskPrivateData(removeEchoes(cutForSearch(text), request));
   return excerpt.length > maxMessageLength ? `${excerpt.slice(0, maxMessageLength - 1)}…` : excerpt || null;
+}
+
+/** A card number has up to eight groups of digits, and nothing else that we mask has more parts. */
+const maxTries = 12;
+
+/** Shortens a text for the search, but not inside of anything private, because we wouldn't recognize a part of it. */
+function cutForSearch(text: string): string {
+  if (text.length <= maxSearchedLength) return text;
+  const masked = maskPrivateData(text);
+  const ends = [...text.slice(0, maxSearchedLength).matchAll(/[\s"'(),;<>[\]{}]/g)].map(({ index }) => index);
+  const isBetween = (end: number): boolean => maskPrivateData(text.slice(0, end)) + maskPrivateData(text.slice(end)) === masked;
+  return text.slice(0, ends.slice(-maxTries).findLast(isBetween) ?? 0);
 }

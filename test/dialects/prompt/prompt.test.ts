@@ -133,6 +133,16 @@ describe('chat', () => {
     expect([message?.text.length, message?.toolCalls.length]).toEqual([4_194_304, 128]);
   });
 
+  test("doesn't truncate stored text inside of a word of up to 4,096 characters", () => {
+    const start = 'x '.repeat(2_097_152 - 20);
+    const stored = (end: string) => normalizeMessage('user', { text: `${start}${end}`, toolCalls: [] })?.text.slice(start.length);
+    expect(stored('postgres://user:hunter2Secret9pass@db.internal/prod')).toBe('');
+    expect(stored(`the key\n${'k'.repeat(40)} end`)).toBe('the key');
+    expect(stored(`${'k'.repeat(40)}`)).toBe('k'.repeat(40));
+    expect(stored(`${'k'.repeat(41)}`)).toBe('');
+    expect(normalizeMessage('user', { text: `x ${'k'.repeat(5_000_000)}`, toolCalls: [] })?.text).toHaveLength(4_194_304);
+  });
+
   test('leaves text unchanged if it only mentions data URLs', () => {
     const text = 'a data: URL ends its head with ;base64, you know; data:x,;base64,y';
     expect(parsePrompt('chat', { messages: [{ role: 'user', content: text }] }).messages).toEqual([user(text)]);

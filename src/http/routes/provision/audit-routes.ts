@@ -24,7 +24,7 @@ export function addAuditRoutes({ read, findProject }: Responders, { audit, peopl
 
 const time = z.iso.datetime({ offset: true, error: 'must be a time in RFC 3339, for example 2027-01-01T00:00:00Z' }).transform(Date.parse);
 
-const auditQuery = z.object({
+const auditQuery = z.strictObject({
   limit: pageLimit.default(100),
   before: wholeNumber(1, Number.MAX_SAFE_INTEGER).optional(),
   project: z.string().min(1).optional(),

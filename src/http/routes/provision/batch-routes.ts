@@ -5,7 +5,7 @@ import { parseOrBadRequest } from '../../../core/parse-or-bad-request.ts';
 import { type Batches, batchStates } from '../../../memory/learning/batches.ts';
 import { toBatchJson } from '../../shapes/memory-json.ts';
 import { provisionRequests } from './request-schemas.ts';
-import { type Change, param, type Responders, toListJson } from './responders.ts';
+import { type Change, param, projectInBody, type Responders, toListJson } from './responders.ts';
 
 export function addBatchRoutes(responders: Responders, batches: Batches): void {
   const { findProject, read, readProject, change, changeProject } = responders;
@@ -26,13 +26,14 @@ export function addBatchRoutes(responders: Responders, batches: Batches): void {
     const projectId = project === undefined ? null : (await findProject(project)).id;
     return toListJson(await batches.list(projectId, state), toBatchJson);
   });
-  change('post', '/batches/replay', 'batch.replay_all', async (request, change) => {
-    const { project, state } = parseOrBadRequest(provisionRequests.BatchReplayBody, request.body);
+  const replayAll = async ({ body }: Request, change: Change): Promise<unknown> => {
+    const { project, state } = parseOrBadRequest(provisionRequests.BatchReplayBody, body);
     const replayed = await batches.replayAll((await findProject(project)).id, state);
     change.note({ state, batches: replayed });
     change.setStatus(202);
     return { object: 'memory.batch_replay', project, state, batches: replayed };
-  });
+  };
+  change('post', '/batches/replay', 'batch.replay_all', replayAll, projectInBody);
   read('/batches/:id', async (request) => toBatchJson(await batches.show(null, parseBatchId(request))));
   change('post', '/batches/:id/replay', 'batch.replay', (request, change) => replay(null, request, change));
   change('post', '/batches/:id/stop', 'batch.stop', async (request, change) => {
@@ -42,7 +43,7 @@ export function addBatchRoutes(responders: Responders, batches: Batches): void {
   });
 }
 
-const batchesQuery = z.object({ state: z.enum(batchStates).optional() });
+const batchesQuery = z.strictObject({ state: z.enum(batchStates).optional() });
 const allBatchesQuery = batchesQuery.extend({ project: z.string().min(1).optional() });
 
 function parseBatchId(request: Request): string {

@@ -67,12 +67,11 @@ async function* toChunks(
   }
 }
 
-/** Without `strictObject`, a misspelled `subject` or an `&` in it would export the data of somebody else. */
 const exportQuery = z.strictObject({
   subject: z.string().refine(isSubject, 'must be 1 to 256 characters without control characters').optional(),
 });
 
-const importQuery = z.object({ format: z.enum(importFormats).default('gateway'), dry_run: flag, restore_erased: flag });
+const importQuery = z.strictObject({ format: z.enum(importFormats).default('gateway'), dry_run: flag, restore_erased: flag });
 
 /**
  * Unlike the request's default iterator, this one keeps the connection open if we stop early, so that we can still

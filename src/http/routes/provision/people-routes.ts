@@ -134,7 +134,7 @@ export function addPeopleRoutes(responders: Responders, { people, publicUrl }: P
   });
 }
 
-const peopleQuery = z.object({
+const peopleQuery = z.strictObject({
   limit: pageLimit.default(100),
   after: z.string().min(1).max(254).optional(),
   unconfirmed: flag,

@@ -25,7 +25,7 @@ export interface RefusedCallRouteDeps {
   readonly clock: Clock;
 }
 
-const callsQuery = z.object({
+const callsQuery = z.strictObject({
   limit: pageLimit.default(100),
   before: z.string().refine(isUuid, 'must be the id of a call').optional(),
   reason: z.enum(refusalReasons as readonly [RefusalReason, ...RefusalReason[]]).optional(),

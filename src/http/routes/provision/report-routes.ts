@@ -1,4 +1,5 @@
 /** Routes for the calls, usage and erasures of a project, and for correcting the costs that we recorded. */
+import type { Request } from 'express';
 import { z } from 'zod';
 import { gatewayError } from '../../../core/errors.ts';
 import { isUuid } from '../../../core/ids.ts';
@@ -11,7 +12,7 @@ import type { Reprice } from '../../../usage/reprice.ts';
 import { parseRepriceInput } from '../../../usage/reprice-input.ts';
 import { flag, pageLimit } from '../../query-schemas.ts';
 import { toErasureReportJson } from '../../shapes/memory-json.ts';
-import { param, type Responders, toListJson } from './responders.ts';
+import { type Change, param, projectInBody, type Responders, toListJson } from './responders.ts';
 
 /** Reports about erasures. The counts are totals of all processes. */
 export interface ErasureReports {
@@ -57,19 +58,20 @@ export function addReportRoutes(responders: Responders, deps: ReportRouteDeps): 
     if (erasure === null) throw gatewayError('not_found', { message: 'no such erasure' });
     return toErasureReportJson(erasure);
   });
-  change('post', '/usage/reprice', 'usage.reprice', async (request, change) => {
-    const { project, ...window } = parseRepriceInput(request.body);
+  const repriceCalls = async ({ body }: Request, change: Change): Promise<unknown> => {
+    const { project, ...window } = parseRepriceInput(body);
     const projectId = project === null ? null : (await findProject(project)).id;
     const receipt = await reprice({ ...window, projectId });
     change.note({ ...receipt });
     return { object: 'usage_reprice', project, ...receipt };
-  });
+  };
+  change('post', '/usage/reprice', 'usage.reprice', repriceCalls, projectInBody);
 }
 
 const limit = pageLimit.default(100);
-const erasuresQuery = z.object({ limit });
+const erasuresQuery = z.strictObject({ limit });
 const callsQuery = z
-  .object({
+  .strictObject({
     limit,
     before: z.string().refine(isUuid, 'must be the id of a call').optional(),
     task_id: z.string().min(1).max(256).optional(),

@@ -41,20 +41,18 @@ export function createResponders(router: Router, { projects, ...recorder }: Resp
     });
   };
 
-  /**
-   * Registers a route and writes an audit row for each of its requests. Passes the project from the URL or the body to
-   * `respond`, or null if there isn't one.
-   */
+  /** Registers a route and writes an audit row for each of its requests. */
   const audited = (
     method: ChangeMethod,
     path: string,
     action: Action,
     respond: (project: Project | null, request: Request, change: Change) => Promise<unknown>,
+    findSlug = projectInPath,
   ): void => {
     router[method](path, async (request, response) => {
       let status = 200;
       const json = await mapDatabaseErrors(async () => {
-        const slug = param(request, 'project') || asString(asObject(request.body).project);
+        const slug = findSlug(request);
         const project = slug ? await projects.findBySlug(slug) : null;
         const start = {
           ...({ actor: 'admin_token', personId: null, projectId: project?.id ?? null } as const),
@@ -74,8 +72,13 @@ export function createResponders(router: Router, { projects, ...recorder }: Resp
     readProject: (path: string, respond: (project: Project, request: Request) => Promise<unknown>): void =>
       read(path, async (request) => respond(await findProject(param(request, 'project')), request)),
     /** Registers a route that changes something, so its requests are written to the audit log. */
-    change: (method: ChangeMethod, path: string, action: Action, respond: (request: Request, change: Change) => Promise<unknown>): void =>
-      audited(method, path, action, (_project, request, change) => respond(request, change)),
+    change: (
+      method: ChangeMethod,
+      path: string,
+      action: Action,
+      respond: (request: Request, change: Change) => Promise<unknown>,
+      findSlug?: typeof projectInPath,
+    ): void => audited(method, path, action, (_project, request, change) => respond(request, change), findSlug),
     /**
      * Like `change`, but looks up the project in the URL and passes it to `respond`. `check` can reject the request,
      * even if the project doesn't exist.
@@ -113,6 +116,11 @@ export function createResponders(router: Router, { projects, ...recorder }: Resp
     },
   };
 }
+
+const projectInPath = (request: Request): string | null => param(request, 'project') || null;
+
+/** For the routes whose body names the project that they change. */
+export const projectInBody = ({ body }: Request): string | null => asString(asObject(body).project);
 
 function requireProject(project: Project | null): Project {
   if (!project) throw gatewayError('not_found', { message: 'no such project' });
