@@ -7,7 +7,7 @@ import { Option } from 'commander';
 import { errorMessage } from '../core/error-messages.ts';
 import { isObject, type JsonObject } from '../core/json/narrow.ts';
 import { parseJson } from '../core/json/parse.ts';
-import { repeatsKey } from '../dialects/json/repeats-key.ts';
+import { repeatsKey } from '../core/json/repeats-key.ts';
 import { CommandError } from './command.ts';
 import type { Member } from './operations.ts';
 

@@ -190,4 +190,4 @@ export async function readJsonText(
 }
 
 /** Throws on invalid UTF-8, and keeps a byte-order mark so that `JSON.parse` rejects it. */
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+export const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

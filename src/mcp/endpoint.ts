@@ -10,10 +10,10 @@ import { toNodeHandler } from '@modelcontextprotocol/node';
 import { type AuthInfo, bearerAuthChallengeResponse, createMcpHandler, OAuthError, verifyBearerToken } from '@modelcontextprotocol/server';
 import { isNestedDeeper, maxNesting } from '../core/json/narrow.ts';
 import { parseJsonOrThrow } from '../core/json/parse.ts';
+import { repeatsKey } from '../core/json/repeats-key.ts';
 import type { Clock } from '../core/time.ts';
 import { withTimeout } from '../core/time-limit.ts';
-import { repeatsKey } from '../dialects/json/repeats-key.ts';
-import { type KeyBodies, readBody } from '../http/body.ts';
+import { type KeyBodies, readBody, utf8 } from '../http/body.ts';
 import type { BodyShares } from '../http/body-shares.ts';
 import { mapDatabaseErrors } from '../http/database-errors.ts';
 import { sendBytes, sendJson } from '../http/error-handler.ts';
@@ -78,22 +78,32 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, bodySha
     }
   };
 
+  /** Counts requests of a person. If there are too many, sends a 429 and returns true. */
+  const isTooFrequent = (response: ServerResponse, auth: AuthInfo, count: number): boolean => {
+    const wait = waitSeconds(accessOf(auth).person.id, clock.now(), count);
+    if (wait === null) return false;
+    response.setHeader('retry-after', String(wait));
+    sendRpcError(response, 429, jsonRpc.refused, 'too many requests');
+    return true;
+  };
+
   /** Reads the body of a request whose token is valid, and runs the SDK. */
   const respond = async (request: IncomingMessage, response: ServerResponse, auth: AuthInfo, memory: KeyBodies): Promise<void> => {
     let body: unknown;
     if (request.method === 'POST') {
+      const bytes = await readBody(request, maxMessageBytes, memory);
       let text: string;
       try {
-        text = (await readBody(request, maxMessageBytes, memory)).toString('utf8');
+        text = utf8.decode(bytes);
         body = parseJsonOrThrow(text);
-      } catch (error) {
-        if (!(error instanceof SyntaxError)) throw error;
+      } catch {
         return sendRpcError(response, 400, jsonRpc.parseError, 'Parse error: the request body is not valid JSON');
       }
       if (isNestedDeeper(body))
         return sendRpcError(response, 400, jsonRpc.invalidRequest, `Invalid Request: nested in more than ${maxNesting} levels`);
       if (repeatsKey(text, body))
         return sendRpcError(response, 400, jsonRpc.invalidRequest, 'Invalid Request: the same key appears twice in an object');
+      if (Array.isArray(body) && body.length > 1 && isTooFrequent(response, auth, body.length - 1)) return;
     }
     const handled = handle(Object.assign(request, { auth, method: request.method ?? 'GET', url: request.url ?? '/mcp' }), response, body);
     // `close` doesn't wait for subscriptions, because they only end when the client disconnects or the process exits.
@@ -107,11 +117,7 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, bodySha
       if (foreign !== null) return sendRpcError(response, 403, jsonRpc.refused, foreign);
       const auth = await mapDatabaseErrors(() => authenticate(request, response, describeResource(resource(), request.headers)));
       if (auth === null) return;
-      const wait = waitSeconds(accessOf(auth).person.id, clock.now());
-      if (wait !== null) {
-        response.setHeader('retry-after', String(wait));
-        return sendRpcError(response, 429, jsonRpc.refused, 'too many requests');
-      }
+      if (isTooFrequent(response, auth, 1)) return;
       const body = bodyShares.ofAccount(accessOf(auth).person.id);
       await respond(request, response, auth, body).finally(body.releaseAll);
     },

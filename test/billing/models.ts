@@ -80,6 +80,7 @@ const models: readonly VendorModel[] = [
   },
   { ...common, id: 'alpha/vectors', kind: 'embeddings', prices: { ...free, input: 0.02 } },
   { ...common, id: 'alpha/order', kind: 'rerank', prices: { ...free, perSearch: 0.002 } },
+  { ...common, id: 'alpha/sort', kind: 'rerank', prices: { ...free, input: 2 } },
   {
     ...common,
     id: 'alpha/picture',
@@ -114,7 +115,7 @@ catalog_fill: false
 function catalogRow({ id, kind, dialect, prices, maxOutputTokens, tokensPerImage, tierFactors }: VendorModel): string {
   const row =
     kind === 'rerank'
-      ? { kind, per_search: prices.perSearch }
+      ? { kind, ...(prices.perSearch > 0 ? { per_search: prices.perSearch } : { input: prices.input }) }
       : kind === 'embeddings'
         ? { kind, input: prices.input }
         : {

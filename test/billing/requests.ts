@@ -5,7 +5,7 @@ export type CallRoute = 'chat' | 'messages' | 'responses' | 'embeddings' | 'rera
 
 export interface RequestOptions {
   readonly route: CallRoute;
-  /** The model for chat, messages and responses. The other routes always use the same model. */
+  /** The model for chat, messages and responses. The other routes have their own models. */
   readonly model: string;
   readonly mark: string;
   readonly stream: boolean;
@@ -88,7 +88,7 @@ const bodies: Readonly<Record<CallRoute, (options: RequestOptions) => Body>> = {
   }),
   embeddings: (options) => ({ model: 'alpha/vectors', input: [promptOf(options), 'another text'] }),
   rerank: (options) => ({
-    model: 'alpha/order',
+    model: options.promptBytes % 2 === 0 ? 'alpha/order' : 'alpha/sort',
     query: promptOf(options),
     documents: Array.from({ length: 1 + (options.promptBytes % 230) }, (_, n) => `document ${n}`),
   }),

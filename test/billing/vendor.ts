@@ -185,12 +185,17 @@ async function respondOther(response: ServerResponse, body: Body, bill: Bill, { 
   }
   if (bill.route === 'rerank') {
     const documents = Array.isArray(body['documents']) ? body['documents'].length : 0;
+    const results = [{ index: 0, relevance_score: 0.5 }];
+    if (model.prices.perSearch === 0) {
+      // Voyage and Jina bill the query once per document. SiliconFlow reports zero searches besides the tokens.
+      const repeated = Math.ceil(JSON.stringify(body['query']).length / 4) * (documents - 1);
+      bill.tokens = { ...input, input: whole + repeated, cachedInput: 0, cacheWrite: 0, cacheWrite1h: 0 };
+      const billed = { input_tokens: bill.tokens.input, search_units: 0 };
+      return respond(response, 200, { results, ...(usageSent && { meta: { billed_units: billed } }) });
+    }
     bill.tokens = { ...input, input: 0, cachedInput: 0, cacheWrite: 0, cacheWrite1h: 0 };
     bill.searches = Math.max(1, Math.ceil(documents / 100));
-    return respond(response, 200, {
-      results: [{ index: 0, relevance_score: 0.5 }],
-      ...(usageSent && { meta: { billed_units: { search_units: bill.searches } } }),
-    });
+    return respond(response, 200, { results, ...(usageSent && { meta: { billed_units: { search_units: bill.searches } } }) });
   }
   const images = typeof body['n'] === 'number' ? body['n'] : 1;
   bill.tokens = { ...input, input: whole, cachedInput: 0, cacheWrite: 0, cacheWrite1h: 0, output: images * model.maxOutputTokens };

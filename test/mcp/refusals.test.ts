@@ -182,6 +182,17 @@ test('returns 429 if a person sends more than 120 requests in a minute', async (
   expect((await send(otherToken)).status).toBe(200);
 });
 
+test('counts each message of a batch', async () => {
+  const token = await issueToken(shared(), await addPerson(shared(), []));
+  const batch = (count: number) =>
+    JSON.stringify(Array.from({ length: count }, (_, id) => ({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'none' } })));
+  // A new minute may begin in between, so the second batch may still be allowed.
+  const statuses: number[] = [];
+  for (const count of [61, 61, 61]) statuses.push((await send(token, { body: batch(count) })).status);
+  expect(statuses[0]).toBe(200);
+  expect(statuses).toContain(429);
+});
+
 test('lets pages from any origin read the OAuth metadata', async () => {
   const { url } = shared();
   const expected = {

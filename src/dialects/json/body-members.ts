@@ -25,7 +25,7 @@ const otherModelKeys = ['models', 'plugins'] as const;
 export const billedKeys: readonly string[] = [
   ...['max_tokens', 'max_completion_tokens', 'max_output_tokens', 'n', 'prediction', 'service_tier', 'speed', 'inference_geo'],
   ...['tools', 'max_tool_calls', 'web_search_options', 'previous_response_id', 'conversation', 'prompt', 'background'],
-  ...['mcp_servers', 'cached_content', 'cachedContent', 'extra_body', 'google'],
+  ...['mcp_servers', 'cached_content', 'cachedContent', 'extra_body', 'google', 'query', 'documents'],
 ];
 
 /** All fields that the gateway reads from the body on text routes. */

@@ -6,10 +6,10 @@
 import { gatewayError } from '../../core/errors.ts';
 import { asString } from '../../core/json/narrow.ts';
 import { parseJson } from '../../core/json/parse.ts';
+import { scanTokens } from '../../core/json/scan-tokens.ts';
 import { type BodySpans, decodeString } from '../../core/json/spans.ts';
 import { type SupportedParam, supportedParams } from '../../core/supported-params.ts';
 import { parseLenientCount, parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
-import { scanTokens } from '../json/scan-tokens.ts';
 
 const imageFields = ['prompt', 'n', 'size', 'cfg_scale', ...supportedParams.images] as const;
 const speechFields = ['input', 'voice', 'response_format', ...supportedParams.speech] as const;

@@ -20,10 +20,19 @@ export const moderations = createPassthrough('moderations', '/moderations', ({ u
   usage === undefined ? noUsage : parseTotalTokens(usage),
 );
 
-/** Vendors bill rerank by search units if they report them, otherwise by tokens. */
+/**
+ * Vendors bill rerank by search units or by tokens. Some report both, and SiliconFlow reports zero search units although
+ * it bills tokens.
+ */
 export const rerank = createPassthrough('rerank', '/rerank', ({ usage, meta }) => {
-  const searches = asCount(asObject(asObject(meta).billed_units).search_units);
-  return searches === undefined ? parseTotalTokens(usage) : { ...noUsage, searches };
+  const { billed_units: billed, tokens } = asObject(meta);
+  const searches = asCount(asObject(billed).search_units) ?? 0;
+  const inMeta = asCount(asObject(billed).input_tokens) ?? asCount(asObject(tokens).input_tokens);
+  const reported = parseTotalTokens(usage);
+  return {
+    ...(reported.tokens === null && inMeta !== undefined ? toUsage(inMeta) : reported),
+    ...(searches > 0 && { searches }),
+  };
 });
 
 const embeddingKey = Buffer.from('"embedding"');
@@ -98,7 +107,11 @@ function createPassthrough(
 function parseTotalTokens(usage: unknown): UsageSummary {
   const { prompt_tokens: prompt, total_tokens: total } = asObject(usage);
   const input = asCount(prompt) ?? asCount(total);
-  return input === undefined ? { tokens: null, isFinal: false } : { tokens: { ...noTokens, input }, isFinal: true };
+  return input === undefined ? { tokens: null, isFinal: false } : toUsage(input);
+}
+
+function toUsage(input: number): UsageSummary {
+  return { tokens: { ...noTokens, input }, isFinal: true };
 }
 
 const keys = ['model', 'stream', 'user', ...billedKeys];

@@ -8,9 +8,9 @@
 import type { TextRoute } from '../../core/call.ts';
 import { asObject, isObject, type JsonObject } from '../../core/json/narrow.ts';
 import { parseJson } from '../../core/json/parse.ts';
+import { scanTokens } from '../../core/json/scan-tokens.ts';
 import { factsOf } from '../json/body-facts.ts';
 import { rejectBody } from '../json/body-members.ts';
-import { scanTokens } from '../json/scan-tokens.ts';
 import { unsealReasoning } from '../json/sealed-reasoning.ts';
 
 const responseMembers: Readonly<Record<TextRoute, readonly string[]>> = {

@@ -8,7 +8,7 @@ import { estimateTokens } from '../../dialects/contract/token-usage.ts';
 import { usesServers } from '../../dialects/routes/outside-input.ts';
 import { estimateInput, tokensWithin } from './estimate.ts';
 import { extraUnits } from './extra-charges.ts';
-import { estimateSearches, isChargedBySearch } from './searches.ts';
+import { estimateSearches, isChargedBySearch } from './rerank-usage.ts';
 import { countChoices, maxOutputTokens, outsideInput, reservedUsage } from './usage-bounds.ts';
 
 const noUnits: CallUnits = {};
@@ -57,17 +57,19 @@ export function computeCharge(call: Call, candidate: Candidate, summary: Respons
 function resolveTokens(
   call: Call,
   candidate: Candidate,
-  { tokens, isFinal, generatedCharacters }: ResponseSummary,
+  { tokens, isFinal, generatedCharacters, searches }: ResponseSummary,
   { outcome, hiddenMs }: ResponseEnd,
 ): { tokens: Tokens; isEstimated: boolean } {
   if (tokens !== null && isFinal) return { tokens, isEstimated: false };
+  const chargesTokens = candidate.price !== null && candidate.price.inputNanos > 0n;
+  if (searches !== undefined && !chargesTokens) return { tokens: noTokens, isEstimated: false };
   const generated = estimateTokens(generatedCharacters);
   const reported = tokens ?? noTokens;
   // Some vendors report zero input tokens until the final usage event.
   const isInputKnown = reported.input + reported.cachedInput + reported.cacheWrite + reported.cacheWrite1h > 0;
   const mayGrow = isInputKnown && usesServers(call.body, call.spans);
   const outside = isInputKnown && !mayGrow ? null : outsideInput(call, candidate);
-  const input = outside ?? (isInputKnown ? reported : { ...noTokens, input: estimateInput(call.body) });
+  const input = outside ?? (isInputKnown ? reported : { ...noTokens, input: estimateInput(call) });
   // The model generates all choices at the same time.
   const hidden = outcome === 'ok' ? 0 : Math.min(tokensWithin(hiddenMs) * countChoices(call), maxOutputTokens(call, candidate));
   return {

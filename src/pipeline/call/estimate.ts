@@ -5,7 +5,7 @@ import { tokenCost } from '../../core/cost.ts';
 import { noTokens, type Tokens } from '../../core/pricing.ts';
 import { estimateDocumentTokens, estimateTokens, tokensPerImage } from '../../dialects/contract/token-usage.ts';
 import { measureInput } from '../../dialects/routes/input-size.ts';
-import { estimateSearches, isChargedBySearch } from './searches.ts';
+import { estimateSearches, isChargedBySearch, repeatedQueryBytes } from './rerank-usage.ts';
 import { countChoices, maxOutputTokens, outsideInput } from './usage-bounds.ts';
 
 /**
@@ -21,10 +21,15 @@ export function tokensWithin(durationMs: number): number {
   return Math.floor(durationMs / msPerOutputToken);
 }
 
-export function estimateInput(body: Buffer): number {
-  const { textBytes, images, audioBytes, documentBytes } = measureInput(body);
+export function estimateInput(call: Call): number {
+  const { textBytes, images, audioBytes, documentBytes } = measureInput(call.body);
   const documents = documentBytes === 0 ? 0 : estimateDocumentTokens(documentBytes);
-  return estimateTokens(textBytes) + images * tokensPerImage + Math.ceil(audioBytes / charactersPerAudioToken) + documents;
+  return (
+    estimateTokens(textBytes + repeatedQueryBytes(call)) +
+    images * tokensPerImage +
+    Math.ceil(audioBytes / charactersPerAudioToken) +
+    documents
+  );
 }
 
 /**
@@ -40,7 +45,7 @@ export function estimateRequest(
   const { price } = candidate;
   const most = isPromptRoute(call.route) ? maxOutputTokens(call, candidate) : 0;
   const output = Math.min(tokensWithin(durationMs) * countChoices(call), most);
-  const input = outsideInput(call, candidate) ?? { ...noTokens, input: estimateInput(call.body) };
+  const input = outsideInput(call, candidate) ?? { ...noTokens, input: estimateInput(call) };
   const tokens = { ...input, output };
   return {
     tokens,

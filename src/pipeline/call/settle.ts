@@ -95,7 +95,7 @@ export function toTextCallMetadata(call: Call, plan: Plan, reservation?: Reserva
     stream,
     memory,
     plan: plan.entries,
-    bodyBytes: hasEncodedData(body) ? 4 * estimateInput(body) : body.length,
+    bodyBytes: hasEncodedData(body) ? 4 * estimateInput(call) : body.length,
   };
   return withCircumstances(isExemptFromCallCeiling ? { ...metadata, takesNoSlot: true } : metadata, reservation);
 }

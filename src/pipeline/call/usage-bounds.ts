@@ -15,7 +15,7 @@ import { measureInput } from '../../dialects/routes/input-size.ts';
 import { countMedia, isNamed, mentionsCacheControl, namesOutsideInput, refersElsewhere } from '../../dialects/routes/outside-input.ts';
 import { inputWindowOf } from '../../failover/context-window.ts';
 import { requestedTiers, requestedTools } from './extra-charges.ts';
-import { estimateSearches } from './searches.ts';
+import { countDocuments, estimateSearches, repeatedQueryBytes } from './rerank-usage.ts';
 import { defaultEstimate, type UsageEstimate, type UsageEstimates } from './usage-estimates.ts';
 
 /** Most model families charge less than this. The catalog sets `image_tokens` for those that charge more. */
@@ -46,12 +46,11 @@ const bytesPerSearch = 50_000;
 /** If `estimates` is null, we use the default estimates, as we do for a key that hasn't made any calls lately. */
 export function usageBounds(call: Call, candidates: readonly Candidate[], estimates: UsageEstimates | null = null): UsageBounds {
   const input = new ScannedInput(call);
-  const { size } = input;
   let costNanos = 0;
-  let tokens = candidates.length === 0 ? size.textBytes : 0;
+  let tokens = candidates.length === 0 ? input.textBytes() : 0;
   for (const candidate of candidates) {
     const estimate = estimates?.estimate(call.caller.quotaKeyId, candidate.id) ?? defaultEstimate;
-    tokens = Math.max(tokens, estimateTokens(call, candidate, { size, estimate }));
+    tokens = Math.max(tokens, estimateTokens(call, candidate, { input, estimate }));
     const { price } = candidate;
     if (price === null) continue;
     const largest = largestUsage(call, { candidate, price, input });
@@ -79,7 +78,7 @@ export function outsideInput(call: Call, candidate: Candidate): Tokens | null {
   const window = assumedWindow(candidate);
   if (!isPromptRoute(call.route)) {
     const media = input.media();
-    return media === 0 ? null : { ...noTokens, input: estimateTextTokens(input.size.textBytes) + media * window };
+    return media === 0 ? null : { ...noTokens, input: estimateTextTokens(input.textBytes()) + media * window };
   }
   if (input.size.documentBytes === 0 && !input.isElsewhere()) return null;
   const { price } = candidate;
@@ -102,6 +101,7 @@ class ScannedInput {
   #mayHide: boolean | null = null;
   #isElsewhere: boolean | null = null;
   #media: number | null = null;
+  #textBytes: number | null = null;
 
   constructor(call: Call) {
     this.size = measureInput(call.body);
@@ -119,19 +119,32 @@ class ScannedInput {
     return this.#isElsewhere;
   }
 
-  /** Returns the number of media items in a request for embeddings or a rerank call. */
+  /** Returns the length of the text that the model reads. Rerank models read the query more than once. */
+  textBytes(): number {
+    this.#textBytes ??= this.size.textBytes + repeatedQueryBytes(this.#call);
+    return this.#textBytes;
+  }
+
+  /** Returns how many media items a request for embeddings or a rerank call lets the model read. */
   media(): number {
-    this.#media ??= countMedia(this.#call.body, this.#call.route);
+    this.#media ??= countMedia(this.#call.body, this.#call.route) * this.#timesRead();
     return this.#media;
+  }
+
+  /** A query with media is an object, and is read again for each document. */
+  #timesRead(): number {
+    const query = this.#call.route === 'rerank' ? this.#call.spans.members.get('query') : undefined;
+    return query === undefined || query.kind === 'string' ? 1 : Math.max(1, countDocuments(this.#call));
   }
 }
 
 function estimateTokens(
   call: Call,
   candidate: Candidate,
-  { size, estimate }: { readonly size: InputSize; readonly estimate: UsageEstimate },
+  { input: scanned, estimate }: { readonly input: ScannedInput; readonly estimate: UsageEstimate },
 ): number {
-  if (!isPromptRoute(call.route)) return size.textBytes;
+  const { size } = scanned;
+  if (!isPromptRoute(call.route)) return scanned.textBytes();
   const input = Math.ceil(size.textBytes * estimate.tokensPerByte) + mediaTokens(size, candidate);
   return input + countChoices(call) * Math.min(Math.ceil(estimate.outputTokens), maxOutputPerChoice(call, candidate));
 }
@@ -178,7 +191,7 @@ function largestUsage(call: Call, { candidate, price, input: scanned }: PricedCa
   const { route, body } = call;
   const { size } = scanned;
   // A token has at least one byte, so the number of bytes is an upper bound.
-  let input = size.textBytes + mediaTokens(size, candidate);
+  let input = scanned.textBytes() + mediaTokens(size, candidate);
   if (!isPromptRoute(route)) {
     const isSearched = route === 'rerank' && price?.perSearchNanos !== undefined;
     // A model for embeddings reads each item on its own, so each one can fill the window.

@@ -65,7 +65,25 @@ describe('usage', () => {
       'rerank by searches',
       rerank,
       { results: [], meta: { billed_units: { search_units: 2 } } },
-      { tokens: none, isFinal: true, searches: 2 },
+      { tokens: null, isFinal: false, searches: 2 },
+    ],
+    [
+      'rerank by tokens and no searches',
+      rerank,
+      { results: [], meta: { billed_units: { input_tokens: 9, search_units: 0 }, tokens: { input_tokens: 9 } } },
+      { tokens: { ...none, input: 9 }, isFinal: true },
+    ],
+    [
+      'rerank by tokens and searches',
+      rerank,
+      { results: [], usage: { total_tokens: 9 }, meta: { billed_units: { search_units: 1 } } },
+      { tokens: { ...none, input: 9 }, isFinal: true, searches: 1 },
+    ],
+    [
+      'rerank by the tokens that were read',
+      rerank,
+      { results: [], meta: { tokens: { input_tokens: 9 } } },
+      { tokens: { ...none, input: 9 }, isFinal: true },
     ],
     [
       'responses with cached tokens',

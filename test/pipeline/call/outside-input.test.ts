@@ -62,7 +62,7 @@ describe.each(outsideInputs)('a call that refers to %s', (_what, route, members)
 
 test('estimates the cost of the input from the body if the call ends early', () => {
   const call = callOf('chat', hello);
-  const input = estimateInput(call.body);
+  const input = estimateInput(call);
   expect(input).toBeLessThan(50);
   expect(chargeStream(call).tokens).toEqual({ ...noTokens, input });
   expect(chargeWithoutResponse(call).tokens).toEqual({ ...noTokens, input, output: 3 });
@@ -94,6 +94,16 @@ test('charges for each media item if an embeddings call ends without reported us
   for (const { tokens } of [chargeStream(call), chargeWithoutResponse(call)]) expect(tokens.input).toBeGreaterThanOrEqual(2 * window);
 });
 
+test('charges an estimate if a rerank vendor only reports searches, but the model is priced by tokens', () => {
+  const call = callOf('rerank', { model: 'one/m', query: 'tea '.repeat(100), documents: ['a', 'b', 'c'] });
+  const summary = { tokens: null, isFinal: false, searches: 1, generatedCharacters: 0, turn: { text: '', toolCalls: [] } };
+  const { tokens, isEstimated } = computeCharge(call, candidate, summary, { outcome: 'ok', hiddenMs: 0 });
+  expect([tokens.input, isEstimated]).toEqual([estimateInput(call), true]);
+  expect(tokens.input).toBeGreaterThan(300);
+  const free = { ...candidate, price: { ...price, inputNanos: 0n, perSearchNanos: 7n } };
+  expect(computeCharge(call, free, summary, { outcome: 'ok', hiddenMs: 0 })).toMatchObject({ costNanos: 7, isEstimated: false });
+});
+
 test('charges for the output that all choices may have produced before the call was cut off', () => {
   expect(chargeWithoutResponse(callOf('chat', { ...hello, n: 8 }), 500).tokens.output).toBe(8 * 50);
   expect(chargeWithoutResponse(callOf('chat', { ...hello, n: 8 }), 60_000).tokens.output).toBe(8 * 100);
@@ -105,6 +115,7 @@ test.each<[string, TextRoute, object | string, number]>([
   ['several kinds of media', 'embeddings', { input: [{ image: 'https://a/b' }, { pdf: 'https://a/b' }, { video: 'gs://a/b' }, 'hi'] }, 3],
   ['a nested image', 'embeddings', { inputs: [{ content: [{ type: 'image_url', image_url: 'https://a/b' }] }] }, 1],
   ['a small image with many pixels', 'embeddings', { input: [{ image: 'iVBORw0KGgoAAAA' }, { image: 'data:image/png;base64,iVBO' }] }, 2],
+  ['an image as the query for two documents', 'rerank', { query: { image: 'https://a/b' }, documents: ['a', 'b'] }, 2],
   ['a document to rank', 'rerank', { query: 'hi', documents: [{ image: 'https://a/b' }] }, 1],
   ['the address of a document to rank', 'rerank', { query: 'hi', documents: [{ url: 'https://a/b', text: 'hi' }] }, 0],
 ])("reserves the model's context window for each media item to embed or rank: %s", (_what, route, members, items) => {

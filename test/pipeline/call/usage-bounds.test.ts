@@ -26,14 +26,14 @@ const searched: Price = {
   perSearchNanos: 2_000_000n,
 };
 
-const reranked = (documents: readonly string[]) =>
+const reranked = (documents: readonly string[], query: unknown = 'hi') =>
   buildInternalCall({
     id: newId(0),
     route: 'rerank',
     caller: backgroundCaller('acme'),
     slug: 'acme',
     model: 'rank',
-    members: { query: 'hi', documents },
+    members: { query, documents },
     timeoutMs: 1,
     now: 0,
   });
@@ -56,6 +56,16 @@ test.each([
   const { costNanos } = usageBounds(call, [candidate]);
   expect(costNanos).toBe(searches * 2_000_000);
   expect(estimateRequest(call, candidate, 1).costNanos).toBeLessThanOrEqual(costNanos);
+});
+
+test('reserves the query of a rerank call once for each document', () => {
+  const call = reranked(Array(1_000).fill('a'), 'tea '.repeat(2_000));
+  const { perSearchNanos: _, ...unsearched } = searched;
+  const price: Price = { ...unsearched, inputNanos: 1_000_000n };
+  const candidate = { id: 'two/rank', provider: 'two', model: 'rank', dialect: 'chat', price, maxOutputTokens: null, traits: {} } as const;
+  const { costNanos, tokens } = usageBounds(call, [candidate]);
+  expect(Math.min(costNanos, tokens)).toBeGreaterThanOrEqual(1_000 * 8_000 + 1_000);
+  expect(estimateRequest(call, candidate, 1).tokens.input).toBeGreaterThanOrEqual(1_000 * 2_000);
 });
 
 describe('reserving tokens for media in the body', () => {

@@ -2,9 +2,9 @@
  * Scans the bytes of a JSON text for information that parsing loses, i.e. repeated keys and the exact digits of long
  * numbers.
  */
-import { characters } from '../../core/json/characters.ts';
-import type { Span } from '../../core/json/spans.ts';
-import { skipString } from '../../core/json/syntax.ts';
+import { characters } from './characters.ts';
+import type { Span } from './spans.ts';
+import { skipString } from './syntax.ts';
 
 const { backslash, colon, quote } = characters;
 
