@@ -156,6 +156,12 @@ const everythingAbove = new RegExp(
   'u',
 );
 
+/** Matches a command that's about all instructions, e.g. "ignore all instructions", at the end of a clause. */
+const allOrders = new RegExp(
+  `\\b${notReported}(?:ignore|disregard|forget|bypass|override)(?:ing)? (?:all|any) (?:of )?(?:the |these |those |your |my )?(?:instructions?|restrictions|guidelines|guardrails|directives)(?: and| then|[.,;:!\\n]|$)`,
+  'u',
+);
+
 const newOrders =
   /\b(?:new|updated|revised|real|secret) (?:system |developer )?(?:instructions?|directives?|orders) ?(?:for (?:you|the (?:ai|assistant|model)))? ?:|\b(?:these|this|the following) (?:new )?(?:instructions?|rules|orders) (?:now )?(?:replace|override|supersede)s? (?:(?:all|any|your|the) ){0,3}(?:previous|prior|earlier|above|original)\b|\b(?:attention|important|note to|message to|instructions? (?:to|for)) ?:? ?(?:the |any |all )?(?:ai|llm|language model|ai assistant|chatbot)s?\b[^.!?]{0,40}\b(?:must|ignore|disregard|do not|always|send|reply|respond)\b/;
 
@@ -171,6 +177,7 @@ const roleMarkers =
 export const phrases: readonly Phrase[] = [
   ...languages.flatMap(toPhrases),
   { kind: 'override', pattern: everythingAbove },
+  { kind: 'override', pattern: allOrders },
   { kind: 'override', pattern: newOrders },
   { kind: 'exfiltration', pattern: leaks },
   { kind: 'persona', pattern: persona },

@@ -42,6 +42,12 @@ export function parseBoundary({ headers }: IncomingMessage): string {
   return boundary;
 }
 
+/**
+ * How much memory a piece takes besides its bytes. Without it, a caller that sends single bytes could use up gigabytes
+ * while we'd count megabytes.
+ */
+const pieceOverhead = 200;
+
 export interface UploadOptions {
   readonly boundary: string;
   readonly fieldNames: ReadonlySet<string>;
@@ -94,8 +100,9 @@ export async function readUpload(request: IncomingMessage, { boundary, fieldName
   const holdPieces = async (): Promise<void> => {
     const before = readBytes;
     const pieces = await readPieces();
-    memory.hold(readBytes - before);
-    heldBytes += readBytes - before;
+    const added = readBytes - before + pieces.length * pieceOverhead;
+    memory.hold(added);
+    heldBytes += added;
     held.push(...pieces);
   };
 

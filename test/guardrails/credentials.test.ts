@@ -33,6 +33,12 @@ const secrets: readonly (readonly [string, string])[] = [
   ['github', `ghp_${drawn(36)}`],
   ['github', `gho_${drawn(36)}`],
   ['github', `github_pat_${drawn(22)}_${drawn(59)}`],
+  // Documentation and tests often contain shorter keys than the issuers'.
+  ['openai', 'sk-1234567890abcdef'],
+  ['openai', 'sk-test-1234567890abcdef'],
+  ['google_api_key', 'AIzaSyD-1234567890abcdefghijk'],
+  ['github', 'ghp_0123456789abcdef0123'],
+  ['aws_access_key', 'AKIA1234567890ABCDEF'],
   ['gitlab', `glpat-${drawn(20)}`],
   ['slack', `xoxb-123456789012-1234567890123-${drawn(24)}`],
   ['slack', `xapp-1-A012345-${hex(40)}`],

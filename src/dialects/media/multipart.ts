@@ -16,6 +16,8 @@ export type Piece =
 
 const maxHeadBytes = 16 * 1024;
 const maxFieldBytes = 1024 * 1024;
+/** Bodies with hundreds of thousands of parts would block other calls. No route has more than a few dozen fields. */
+const maxParts = 1_000;
 const carriageReturn = 0x0d;
 
 export interface PartTexts {
@@ -45,6 +47,7 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
   const lenient = [Buffer.concat([Buffer.from('\r'), marker]), delimiter.subarray(1)] as const;
   const seen = new Set<string>();
   let images = 0;
+  let parts = 0;
   let state: 'head' | 'content' | 'end' = 'head';
   /** The delimiter before the next part. It starts with a line break, except for the first one. */
   let opening: Buffer = marker;
@@ -95,6 +98,8 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
     if (headEnd === -1) return null;
     const { name, isFile, texts } = parseHead(pending.toString('utf8', opened + 2, headEnd));
     state = 'content';
+    parts += 1;
+    if (parts > maxParts) throw malformed(`it has more than ${maxParts} parts`);
     if (/^(?:image|mask)/.test(name)) images += 1;
     const isField = fieldNames.has(name);
     if (isField && isFile) throw malformed(`${name} must not be a file`);

@@ -43,8 +43,7 @@ const maxTextTokensPerSecond = 10;
 
 export function createRelayUpload({ planMedia, findProvider, mediaCalls, httpClient, clock }: MediaRouteDeps): RelayUpload {
   return async function relayUpload(call, project, { kind, fields, texts, countImages, readAll, bodyFor, cancellation }) {
-    const hasCostCeiling = await mediaCalls.requiresPrice(call, project);
-    const candidate = planMedia(call, project, hasCostCeiling);
+    const { candidate, hasCostCeiling } = await mediaCalls.plan(call, project, planMedia);
     const provider = requireProvider(candidate, findProvider);
     assertTakesUploads(provider, kind);
     // The cost reservation depends on the number and size of the images. Those fields may come after the file, so we

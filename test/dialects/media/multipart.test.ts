@@ -123,6 +123,7 @@ describe('a multipart body', () => {
         ] as const,
     ),
     ['headers that are too long', bodyOf(part('form-data; name="file"', '', `X: ${'x'.repeat(20_000)}\r\n`)), 'too long'],
+    ['too many parts', bodyOf(...Array(1_001).fill(part('form-data; name="x"', 'x'))), 'more than 1000 parts'],
     ['a field that is too long', bodyOf(part('form-data; name="prompt"', 'x'.repeat(1024 * 1024 + 1))), 'prompt is too long'],
   ])('rejects a multipart body with %s', (_what, body, message) => {
     for (const size of [1_000, body.length]) expect(() => scan(body, size)).toThrow(message);
