@@ -170,8 +170,8 @@ function joinBlocks(values: readonly unknown[]): string | null {
   return texts.length < 2 ? null : texts.join('');
 }
 
-/** Checks whether the string needs no check because it's an identifier, an API name, base64 or encrypted. */
-function isApiString(name: string, text: string, owner: JsonObject, isRoot: boolean): boolean {
+/** Returns true if the string needs no check because it's an identifier, an API name, base64 or encrypted. */
+export function isApiString(name: string, text: string, owner: JsonObject, isRoot: boolean): boolean {
   // The vendor never sees the caller's `model`, because the gateway replaces it.
   if (name === 'model') return isRoot;
   // At the top level of a request, only `model` and `previous_response_id` are identifiers, so check all other strings.
