@@ -37,10 +37,10 @@ const groups = Map.groupBy(Object.entries(commands), ([name]) => name.split(' ',
 
 /**
  * Vendors, applications and price tables choose many of the texts that we print, and a control character in one of them
- * could clear the terminal or change what it shows. The escapes are the ones of JSON, so that JSON stays valid.
+ * could clear the terminal or change what it shows. We escape them as in JSON, so that the output of `--json` stays valid.
  */
 function escapeControls(text: string): string {
-  return text.replace(/[^\P{Cc}\n]/gu, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  return text.replace(/[^\P{Cc}\t\n]/gu, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 export function isCommandGroup(name: string): boolean {

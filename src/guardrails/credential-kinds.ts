@@ -23,13 +23,13 @@ export const prefixed: Readonly<Record<string, string>> = {
   gateway_key: 'sk-gw-[a-z0-9]{8}-[0-9A-Za-z]{20,}',
   gateway_personal_token: 'gwp_[\\w-]{16,}',
   anthropic: 'sk-ant-[\\w-]{20,}',
-  openai: 'sk-(?:(?:proj|svcacct|admin|service|None|test|live)-[\\w-]{16,}|[A-Za-z0-9]{16,})',
+  openai: 'sk-(?:(?:proj|svcacct|admin|service|None)-[\\w-]{20,}|[A-Za-z0-9]{20,}|(?:test-|live-)?(?:[A-Za-z]{0,16}\\d){4}[A-Za-z0-9]{8,})',
   openrouter: 'sk-or-[\\w-]{20,}',
   langfuse: 'sk-lf-[0-9a-f-]{36}',
   google_api_key: 'AIza[\\w-]{20,}',
   google_oauth: '(?:ya29\\.[\\w-]{20,}|GOCSPX-[\\w-]{20,}|1\\/\\/0[\\w-]{30,})',
   gemini: 'AQ\\.Ab[\\w-]{30,}',
-  aws_access_key: '(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])',
+  aws_access_key: '(?:AKIA[A-Z0-9]{16}|(?:ASIA|ABIA|ACCA)[A-Z2-7]{16})(?![A-Za-z0-9])',
   aws_bedrock: 'ABSK[A-Za-z0-9+/]{60,}={0,2}',
   github: '(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\\w{40,})',
   gitlab: '(?:gl(?:pat|dt|rt|cbt|ptt|ft|imt|agent|soat|oas|ffct)-|GR1348941)[\\w-]{20,}',
@@ -102,7 +102,7 @@ export const prefixedCredential = new RegExp(
   'g',
 );
 
-/** Webhook URLs, because anyone who knows the URL can use the webhook. */
+/** Matches webhook URLs. Anyone who knows such a URL can use the webhook. */
 export const secretAddress = new RegExp(
   boundRuns('https://(?:hooks\\.slack\\.com/(?:services|workflows|triggers)|discord(?:app)?\\.com/api/webhooks)/[\\w/-]{20,}'),
   'g',

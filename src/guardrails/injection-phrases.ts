@@ -156,11 +156,9 @@ const everythingAbove = new RegExp(
   'u',
 );
 
-/** Matches a command that's about all instructions, e.g. "ignore all instructions", at the end of a clause. */
-const allOrders = new RegExp(
-  `\\b${notReported}(?:ignore|disregard|forget|bypass|override)(?:ing)? (?:all|any) (?:of )?(?:the |these |those |your |my )?(?:instructions?|restrictions|guidelines|guardrails|directives)(?: and| then|[.,;:!\\n]|$)`,
-  'u',
-);
+/** Matches a command that's about all instructions, e.g. "ignore all instructions". It has to be a sentence of its own. */
+const allOrders =
+  /(?:^|[.!?:;,\n"'(*] ?|\b(?:please|now|then|just|you (?:must|should|will|can)) )(?:ignore|disregard|forget|bypass|override) all (?:of )?(?:the |these |those |your |my )?(?:instructions?|restrictions|guidelines|guardrails|directives)(?: and| then|[.,;:!\n]|$)/;
 
 const newOrders =
   /\b(?:new|updated|revised|real|secret) (?:system |developer )?(?:instructions?|directives?|orders) ?(?:for (?:you|the (?:ai|assistant|model)))? ?:|\b(?:these|this|the following) (?:new )?(?:instructions?|rules|orders) (?:now )?(?:replace|override|supersede)s? (?:(?:all|any|your|the) ){0,3}(?:previous|prior|earlier|above|original)\b|\b(?:attention|important|note to|message to|instructions? (?:to|for)) ?:? ?(?:the |any |all )?(?:ai|llm|language model|ai assistant|chatbot)s?\b[^.!?]{0,40}\b(?:must|ignore|disregard|do not|always|send|reply|respond)\b/;

@@ -28,8 +28,8 @@ export function createBodyMemory(maxBytes: number): BodyMemory {
   let heldBytes = 0;
   const heldByProject = new Map<string, number>();
   const heldByKey = new Map<string, number>();
-  // There should always be room for a body of the maximum size if there are no others.
-  const unsharedBytes = Math.min(maxBytes, maxBodyBytes);
+  // If there are no other bodies, there should always be room for one of the maximum size and the overhead of its pieces.
+  const unsharedBytes = Math.min(maxBytes, maxBodyBytes + 1024 * 1024);
   return {
     of: (projectId, keyId = projectId) => ({
       hold(bytes) {

@@ -43,8 +43,8 @@ export function parseBoundary({ headers }: IncomingMessage): string {
 }
 
 /**
- * How much memory a piece takes besides its bytes. Without it, a caller that sends single bytes could use up gigabytes
- * while we'd count megabytes.
+ * Each piece takes about this much memory in addition to its bytes. If we didn't count that, a caller that sends single
+ * bytes could use up gigabytes.
  */
 const pieceOverhead = 200;
 
@@ -60,9 +60,8 @@ export interface UploadOptions {
 }
 
 /**
- * Reads as much of the body as it takes to find out which model the request is for. Rejects with `missing_model`, with
- * `bad_json` if the body is malformed, with `budget_unavailable`, with ClientDisconnectedError, or with a 413 in plain
- * text.
+ * Reads the body until we know which model the request is for. Rejects with `missing_model`, with `bad_json` if the body
+ * is malformed, with `budget_unavailable`, with ClientDisconnectedError, or with a 413 in plain text.
  */
 export async function readUpload(request: IncomingMessage, { boundary, fieldNames, collected, memory }: UploadOptions): Promise<Upload> {
   const { 'content-length': declaredLength } = request.headers;

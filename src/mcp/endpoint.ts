@@ -78,7 +78,7 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, bodySha
     }
   };
 
-  /** Counts requests of a person. If there are too many, sends a 429 and returns true. */
+  /** Counts requests from the token's person. If there are too many, sends a 429 and returns true. */
   const isTooFrequent = (response: ServerResponse, auth: AuthInfo, count: number): boolean => {
     const wait = waitSeconds(accessOf(auth).person.id, clock.now(), count);
     if (wait === null) return false;
@@ -121,7 +121,7 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, bodySha
       const body = bodyShares.ofAccount(accessOf(auth).person.id);
       await respond(request, response, auth, body).finally(body.releaseAll);
     },
-    /** Sends the metadata of the protected resource (RFC 9728), for which no token is needed. */
+    /** Sends the metadata of the protected resource (RFC 9728). Clients don't need a token for it. */
     async sendMetadata(request: IncomingMessage, response: ServerResponse): Promise<void> {
       if (findForeignHost(resource(), { host: request.headers.host }) !== null)
         return sendRpcError(response, 403, jsonRpc.refused, 'Invalid Host');

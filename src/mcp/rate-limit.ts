@@ -1,4 +1,4 @@
-/** Limits the requests of a person per minute and process. */
+/** Limits how many requests each person can send to this process per minute. */
 import { LRUCache } from 'lru-cache';
 import { minuteAt } from '../core/time.ts';
 

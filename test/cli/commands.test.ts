@@ -133,7 +133,7 @@ beforeAll(async () => {
   server = createServer(app);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const address = server.address();
-  // The files through which commands find the service.
+  // Commands read these files to find the service.
   await publishAddress(dataDir, `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`);
   await writeFile(join(dataDir, 'admin-token'), `${adminToken}\n`);
 });

@@ -33,7 +33,7 @@ const secrets: readonly (readonly [string, string])[] = [
   ['github', `ghp_${drawn(36)}`],
   ['github', `gho_${drawn(36)}`],
   ['github', `github_pat_${drawn(22)}_${drawn(59)}`],
-  // Documentation and tests often contain shorter keys than the issuers'.
+  // The keys in documentation and tests are often shorter than real ones.
   ['openai', 'sk-1234567890abcdef'],
   ['openai', 'sk-test-1234567890abcdef'],
   ['google_api_key', 'AIzaSyD-1234567890abcdefghijk'],
@@ -166,6 +166,7 @@ const benign = [
   'd41d8cd98f00b204e9800998ecf8427e da39a3ee5e6b4b0d3255bfef95601890afd80709',
   'sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
   '"integrity": "sha512-z4PhNX7vuL3xVChQ1m2AB9Yg5AULVxXcg/SpIdNs6c5H0NE8XYXysP+DGNKHfuwvY7kxvUdBeoGlODJ6+SfaPg=="',
+  'sk-test-runner-7d9f8b6c5-x2x9k, #sk-live-dashboard-2024-overview, sk-cubegridanimation1, ACCA2024REGISTRATION',
   'class="sk-fading-circle sk-cube-grid" task-force desk-organizer risk-assessment',
   'The file begins with -----BEGIN PRIVATE KEY----- as all of them do.',
   '-----BEGIN CERTIFICATE-----\nMIIDdzCCAl+gAwIBAgIEAgAAuTANBgkqhkiG9w0BAQUFADBa\n-----END CERTIFICATE-----',
@@ -205,7 +206,7 @@ test('finds credentials in order, and masking the text again changes nothing', (
   );
 });
 
-/** The expression for all kinds only runs on long runs of characters with a digit. */
+/** We only search words of at least 15 characters that contain a digit. */
 test.each(Object.entries(prefixed))('finds a credential of kind %s between any characters', (_kind, pattern) => {
   // The expressions contain assertions about the next character, which fast-check cannot generate.
   const credential = fc.stringMatching(new RegExp(`^${pattern.replaceAll(/\(\?![^)]*\)/g, '').replaceAll(/\{(\d+),\}/g, '{$1,80}')}$`));
@@ -251,7 +252,7 @@ test('masks random credentials completely', () => {
   );
 });
 
-/** Each starts many credentials that never end. With quadratic time these would take hours. */
+/** These texts contain the beginnings of many credentials. A search that takes quadratic time would need hours. */
 const mib = 1024 * 1024;
 const longMib = isExhaustive ? 4 : 1;
 test.each([

@@ -101,6 +101,8 @@ test.each([
 
 test.each([
   'Guests may not bypass all restrictions of the ticket.',
+  'The user wants to disregard all restrictions.',
+  'Admins can override all restrictions.',
   'The parser can ignore any instructions that it does not know.',
   "We ignore the previous quarter's instructions for invoices.",
   'They ignore previous instructions at their own risk.',

@@ -1,4 +1,5 @@
 /** Tests the limit for the memory that request bodies use (see docs/decisions/2026-11-22-body-memory.md). */
+import { connect } from 'node:net';
 import { expect, test } from '@jest/globals';
 import { eventually, jsonOf, shareGateway, withGateway } from '../support/gateway.ts';
 
@@ -45,6 +46,26 @@ test('returns 503 for large bodies while the memory for request bodies is used u
   for (const response of await Promise.all([held, ...more])) await expectServed(response);
   await expectServed(await call('/readyz'));
   await expectServed(await embed('one/echo'));
+});
+
+test('counts how much memory an upload in tiny pieces takes in addition to its bytes', async () => {
+  const { url, key, admin } = shared();
+  const { port, hostname } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  try {
+    let sent = '--b\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n';
+    const headers = `host: x\r\nauthorization: Bearer ${key}\r\ncontent-type: multipart/form-data; boundary=b\r\ncontent-length: 10000`;
+    socket.write(`POST /v1/audio/transcriptions HTTP/1.1\r\n${headers}\r\n\r\n${sent}`);
+    await eventually(async () => {
+      socket.write('x');
+      sent += 'x';
+      const metrics = await (await admin('GET', '/metrics')).text();
+      expect(Number(/^gateway_body_memory_bytes (\d+)$/m.exec(metrics)?.[1])).toBeGreaterThan(sent.length + 1_000);
+    });
+  } finally {
+    socket.destroy();
+  }
+  await eventually(async () => expect(await (await admin('GET', '/metrics')).text()).toMatch(/^gateway_body_memory_bytes 0$/m));
 });
 
 test('counts large bodies per project, even if they come from different keys', () =>

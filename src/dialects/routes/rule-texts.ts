@@ -126,8 +126,8 @@ function extractTexts(values: readonly unknown[], { isRequest }: { isRequest: bo
     if (typeof value === 'string') {
       if (value !== '') texts.push(value);
     } else if (typeof value === 'number') {
-      // Check numbers too. The input of a tool may contain a card number, and a vendor of another dialect would receive
-      // it as text.
+      // Check numbers too. The input of a tool may contain a card number, and if we translate the request, the vendor
+      // receives it as text.
       if (!isApi) texts.push(String(value));
     } else if (Array.isArray(value)) {
       const joined = joinBlocks(value);

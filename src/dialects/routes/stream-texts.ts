@@ -9,26 +9,38 @@ import type { SseEvent } from '../../core/sse.ts';
 import { appendBounded, maxTextLength } from '../json/bounded-text.ts';
 import { extractResponseTexts, isApiString } from './rule-texts.ts';
 
-/** Fields of events on the responses route that contain no text of the model. */
+/** Fields of events on the responses route that contain no text of the model, or that are handled separately. */
 const eventFields: ReadonlySet<string> = new Set([
   ...['type', 'item_id', 'sequence_number', 'output_index', 'content_index', 'summary_index', 'annotation_index'],
   ...['logprobs', 'obfuscation', 'partial_image_b64', 'response', 'delta'],
 ]);
+/** Fields of chat choices that repeat the text or describe it. */
+const choiceFields: ReadonlySet<string> = new Set(['message', 'logprobs', 'content_filter_results', 'content_filter_offsets']);
+
+/** Returns part of a key. Vendors could send anything as an index. */
+const toLabel = (index: unknown): string => (typeof index === 'number' || typeof index === 'string' ? String(index) : '');
+
+/** Returns true for the fields of a choice in `choiceFields`, and for audio, which is base64. */
+function isSkipped(key: string, name: string): boolean {
+  return key.includes('/') ? name === 'data' && key.endsWith('/audio') : choiceFields.has(name);
+}
 
 export function createStreamTexts(route: TextRoute) {
   const joined = new Map<string, string>();
-  /** Texts that arrive in one piece. Many of them repeat what the deltas contained. */
-  const wholes = new Set<string>();
-  let wholeLength = 0;
+  /** Texts that arrived in one piece. Many of them repeat what the deltas contained. */
+  const complete = new Set<string>();
+  let completeLength = 0;
+  /** The latest message of each choice. Perplexity sends the whole message again with each chunk. */
+  const messages = new Map<string, unknown>();
 
   const add = (key: string, text: string): void => {
     if (text !== '') joined.set(key, appendBounded(joined.get(key) ?? '', text));
   };
-  const addWhole = (value: unknown): void => {
+  const addComplete = (value: unknown): void => {
     for (const text of extractResponseTexts('messages', { content: [value] })) {
-      if (wholes.has(text) || wholeLength + text.length > maxTextLength) continue;
-      wholes.add(text);
-      wholeLength += text.length;
+      if (complete.has(text) || completeLength + text.length > maxTextLength) continue;
+      complete.add(text);
+      completeLength += text.length;
     }
   };
 
@@ -39,11 +51,11 @@ export function createStreamTexts(route: TextRoute) {
       const [key, value] = next;
       if (typeof value === 'string') add(key, value);
       else if (Array.isArray(value)) {
-        for (const [at, element] of value.entries()) stack.push([`${key}/${asObject(element).index ?? at}`, element]);
+        for (const [at, element] of value.entries()) stack.push([`${key}/${toLabel(asObject(element).index ?? at)}`, element]);
       } else {
         for (const [name, member] of Object.entries(asObject(value))) {
-          if (name === 'arguments' && typeof member !== 'string') addWhole({ arguments: member });
-          else if (name !== 'logprobs' && !(typeof member === 'string' && isApiString(name, member, asObject(value), false)))
+          if (name === 'arguments' && typeof member !== 'string') addComplete({ arguments: member });
+          else if (!isSkipped(key, name) && !(typeof member === 'string' && isApiString(name, member, asObject(value), false)))
             stack.push([`${key}/${name}`, member]);
         }
       }
@@ -51,31 +63,36 @@ export function createStreamTexts(route: TextRoute) {
   };
 
   const addChat = (chunk: unknown): void => {
-    for (const choice of asArray(asObject(chunk).choices)) addDeltas(String(asObject(choice).index), choice);
+    for (const choice of asArray(asObject(chunk).choices)) {
+      const { index, message } = asObject(choice);
+      if (message !== undefined) messages.set(toLabel(index), message);
+      addDeltas(toLabel(index), choice);
+    }
   };
 
   const addMessages = ({ type, index, message, content_block: block, delta }: Readonly<Record<string, unknown>>): void => {
-    if (type === 'message_start') addWhole(asObject(message).content);
-    if (type === 'message_delta') addWhole(delta);
+    if (type === 'message_start') addComplete(asObject(message).content);
+    if (type === 'message_delta') addComplete(asObject(delta).stop_sequence);
     if (type === 'content_block_start') {
       const { text, thinking, ...others } = asObject(block);
-      addDeltas(String(index), { text, thinking });
-      addWhole(others);
+      addDeltas(toLabel(index), { text, thinking });
+      addComplete(others);
     }
     if (type === 'content_block_delta') {
       const { citation, ...others } = asObject(delta);
-      addDeltas(String(index), others);
-      addWhole(citation);
+      addDeltas(toLabel(index), others);
+      addComplete(citation);
     }
   };
 
   const addResponses = (data: Readonly<Record<string, unknown>>): void => {
     const { type, output_index: output, content_index: content, delta, response } = data;
-    addDeltas(`${type}/${output}/${content}`, delta);
+    addDeltas([type, output, content].map(toLabel).join('/'), delta);
     // The last event contains the complete response. If the stream was interrupted before this event, only the deltas
     // and the complete parts are left.
-    addWhole(asObject(response).output);
-    addWhole(Object.fromEntries(Object.entries(data).filter(([name]) => !eventFields.has(name))));
+    addComplete(asObject(response).output);
+    for (const [name, value] of Object.entries(data))
+      if (!eventFields.has(name)) addComplete(typeof value === 'string' ? { [name]: value } : value);
   };
 
   return {
@@ -85,6 +102,10 @@ export function createStreamTexts(route: TextRoute) {
       else if (route === 'messages') addMessages(event);
       else if (route === 'responses') addResponses(event);
     },
-    texts: (): string[] => [...new Set([...joined.values(), ...wholes])],
+    texts(): string[] {
+      for (const message of messages.values()) addComplete(message);
+      messages.clear();
+      return [...new Set([...joined.values(), ...complete])];
+    },
   };
 }

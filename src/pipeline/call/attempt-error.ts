@@ -93,7 +93,7 @@ function toExcerpt(text: string, request: string | null): string | null {
 /** A card number has up to eight groups of digits, and nothing else that we mask has more parts. */
 const maxTries = 12;
 
-/** Shortens a text for the search, but not inside of anything private, because we wouldn't recognize a part of it. */
+/** Shortens a text for the search. Never cuts through anything private, because we wouldn't recognize a part of it. */
 function cutForSearch(text: string): string {
   if (text.length <= maxSearchedLength) return text;
   const masked = maskPrivateData(text);

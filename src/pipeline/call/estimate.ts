@@ -5,7 +5,7 @@ import { tokenCost } from '../../core/cost.ts';
 import { noTokens, type Tokens } from '../../core/pricing.ts';
 import { estimateDocumentTokens, estimateTokens, tokensPerImage } from '../../dialects/contract/token-usage.ts';
 import { measureInput } from '../../dialects/routes/input-size.ts';
-import { estimateSearches, isChargedBySearch, repeatedQueryBytes } from './rerank-usage.ts';
+import { estimateSearches, isChargedBySearch, repeatedQuery } from './rerank-usage.ts';
 import { countChoices, maxOutputTokens, outsideInput } from './usage-bounds.ts';
 
 /**
@@ -25,7 +25,7 @@ export function estimateInput(call: Call): number {
   const { textBytes, images, audioBytes, documentBytes } = measureInput(call.body);
   const documents = documentBytes === 0 ? 0 : estimateDocumentTokens(documentBytes);
   return (
-    estimateTokens(textBytes + repeatedQueryBytes(call)) +
+    estimateTokens(textBytes + repeatedQuery(call).bytes) +
     images * tokensPerImage +
     Math.ceil(audioBytes / charactersPerAudioToken) +
     documents

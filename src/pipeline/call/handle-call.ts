@@ -8,7 +8,7 @@ import { hasCostCeiling, type Limits } from '../../ceilings/counters.ts';
 import type { Reservation } from '../../ceilings/reservation.ts';
 import type { Call, Caller, SettledCall } from '../../core/call.ts';
 import type { Candidate } from '../../core/candidate.ts';
-import { GatewayError, VendorError } from '../../core/errors.ts';
+import { GatewayError, gatewayError, VendorError } from '../../core/errors.ts';
 import { rejectOtherModels } from '../../dialects/json/body-members.ts';
 import type { PlaceRules } from '../../guardrails/rules.ts';
 import type { Recall } from '../../memory/recall/recall.ts';
@@ -21,7 +21,6 @@ import type { AttemptDeps } from './attempt.ts';
 import { type BudgetReservation, createBudgetReservation } from './budget-reservation.ts';
 import type { CallResponse } from './call-response.ts';
 import type { CallCancellation } from './cancellation.ts';
-import { callsOff, throwCappedFirst } from './capped-first.ts';
 import { toChainFailure } from './chain-error.ts';
 import { createRuleEnforcer, type RuleEnforcerDeps } from './enforce-rules.ts';
 import { createInternalCompletion } from './internal-completion.ts';
@@ -68,18 +67,13 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     const boundsOf = (sent: Call, candidates: readonly Candidate[]) => usageBounds(sent, candidates, estimates);
     const admit: BudgetReservation['admit'] = (sent, candidates) =>
       admission.admit({ limits, startedAt: call.startedAt, bounds: () => boundsOf(sent, candidates) });
-    // Only `auto` and recall can lead to internal model calls before admission, so only these calls have to reserve
-    // their budget early.
+    // For `auto` and recall, we may call other models before this call is admitted. That's why only these calls have to
+    // reserve their budget early.
     const budget = call.requestedModel === 'auto' || call.memory.mode === 'recall' ? createBudgetReservation(admit, boundsOf) : null;
     const received: ReceivedCall = { call, project, cancellation, requiresPrice: hasCostCeiling(limits), check: null };
     try {
-      let plan: Plan;
-      try {
-        plan = budget && call.requestedModel === 'auto' ? await planTier(received, budget) : planFor(received, null);
-      } catch (error) {
-        return await throwCappedFirst(error, project, () => admit(call, []));
-      }
-      if (!project.mayCall) throw callsOff();
+      const plan = budget && call.requestedModel === 'auto' ? await planTier(received, budget) : planFor(received, null);
+      if (!project.mayCall) throw gatewayError('subscription_required', { refusal: { reason: 'calls_off' } });
       if (received.requiresPrice || call.caller.models !== null || requiresTags({ project, caller: call.caller }))
         rejectOtherModels(call.spans);
       const { candidates } = plan;

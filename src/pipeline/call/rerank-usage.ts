@@ -2,6 +2,7 @@
 import type { Call } from '../../core/call.ts';
 import { scanElements } from '../../core/json/spans.ts';
 import type { Price } from '../../core/pricing.ts';
+import { countMedia } from '../../dialects/routes/outside-input.ts';
 
 /**
  * Returns true if the model charges for searches but not for tokens. If its vendor doesn't report the number of
@@ -17,15 +18,23 @@ export function estimateSearches(call: Call): number {
 }
 
 /**
- * Returns how many bytes a rerank model reads in addition to the body, because it reads the query again for each further
- * document, and Voyage and Jina bill it each time. Returns 0 on other routes.
+ * Returns what a rerank model reads in addition to the body, because it reads the query again for each further document,
+ * and Voyage and Jina bill it each time. For a query with media, that's only the number of media items, since each of
+ * them can fill the window. Both are 0 on other routes.
  */
-export function repeatedQueryBytes(call: Call): number {
-  const query = call.route === 'rerank' ? call.spans.members.get('query')?.value : undefined;
-  return query === undefined ? 0 : (query.end - query.start) * Math.max(0, countDocuments(call) - 1);
+export function repeatedQuery(call: Call): { readonly bytes: number; readonly media: number } {
+  const query = call.route === 'rerank' ? call.spans.members.get('query') : undefined;
+  const times = query === undefined ? 0 : countDocuments(call) - 1;
+  if (query === undefined || times <= 0) return nothing;
+  const text = call.body.subarray(query.value.start, query.value.end);
+  const media = query.kind === 'string' ? 0 : countMedia(Buffer.concat([queryStart, text, queryEnd]), 'rerank');
+  return media > 0 ? { bytes: 0, media: media * times } : { bytes: text.length * times, media: 0 };
 }
 
-export function countDocuments({ body, spans }: Call): number {
+const nothing = { bytes: 0, media: 0 };
+const [queryStart, queryEnd] = [Buffer.from('{"query":'), Buffer.from('}')];
+
+function countDocuments({ body, spans }: Call): number {
   const documents = spans.members.get('documents');
   return documents?.kind === 'array' ? scanElements(body, documents.value.start).reduce((sum) => sum + 1, 0) : 0;
 }

@@ -15,7 +15,7 @@ import { measureInput } from '../../dialects/routes/input-size.ts';
 import { countMedia, isNamed, mentionsCacheControl, namesOutsideInput, refersElsewhere } from '../../dialects/routes/outside-input.ts';
 import { inputWindowOf } from '../../failover/context-window.ts';
 import { requestedTiers, requestedTools } from './extra-charges.ts';
-import { countDocuments, estimateSearches, repeatedQueryBytes } from './rerank-usage.ts';
+import { estimateSearches, isChargedBySearch, repeatedQuery } from './rerank-usage.ts';
 import { defaultEstimate, type UsageEstimate, type UsageEstimates } from './usage-estimates.ts';
 
 /** Most model families charge less than this. The catalog sets `image_tokens` for those that charge more. */
@@ -101,7 +101,7 @@ class ScannedInput {
   #mayHide: boolean | null = null;
   #isElsewhere: boolean | null = null;
   #media: number | null = null;
-  #textBytes: number | null = null;
+  #repeated: ReturnType<typeof repeatedQuery> | null = null;
 
   constructor(call: Call) {
     this.size = measureInput(call.body);
@@ -121,20 +121,18 @@ class ScannedInput {
 
   /** Returns the length of the text that the model reads. Rerank models read the query more than once. */
   textBytes(): number {
-    this.#textBytes ??= this.size.textBytes + repeatedQueryBytes(this.#call);
-    return this.#textBytes;
+    return this.size.textBytes + this.#repeatedQuery().bytes;
   }
 
-  /** Returns how many media items a request for embeddings or a rerank call lets the model read. */
+  /** Returns how many media items the model has to read for an embeddings or rerank request. */
   media(): number {
-    this.#media ??= countMedia(this.#call.body, this.#call.route) * this.#timesRead();
+    this.#media ??= countMedia(this.#call.body, this.#call.route) + this.#repeatedQuery().media;
     return this.#media;
   }
 
-  /** A query with media is an object, and is read again for each document. */
-  #timesRead(): number {
-    const query = this.#call.route === 'rerank' ? this.#call.spans.members.get('query') : undefined;
-    return query === undefined || query.kind === 'string' ? 1 : Math.max(1, countDocuments(this.#call));
+  #repeatedQuery(): ReturnType<typeof repeatedQuery> {
+    this.#repeated ??= repeatedQuery(this.#call);
+    return this.#repeated;
   }
 }
 
@@ -144,7 +142,8 @@ function estimateTokens(
   { input: scanned, estimate }: { readonly input: ScannedInput; readonly estimate: UsageEstimate },
 ): number {
   const { size } = scanned;
-  if (!isPromptRoute(call.route)) return scanned.textBytes();
+  const { price } = candidate;
+  if (!isPromptRoute(call.route)) return price !== null && isChargedBySearch(call, price) ? size.textBytes : scanned.textBytes();
   const input = Math.ceil(size.textBytes * estimate.tokensPerByte) + mediaTokens(size, candidate);
   return input + countChoices(call) * Math.min(Math.ceil(estimate.outputTokens), maxOutputPerChoice(call, candidate));
 }

@@ -5,8 +5,7 @@
 import type { Admission } from '../../ceilings/admission.ts';
 import { hasCostCeiling, type Limits } from '../../ceilings/counters.ts';
 import type { Attempt, Caller, MediaCall, Outcome } from '../../core/call.ts';
-import type { MediaCandidate } from '../../core/candidate.ts';
-import { type GatewayError, VendorError } from '../../core/errors.ts';
+import { type GatewayError, gatewayError, VendorError } from '../../core/errors.ts';
 import { noTokens, type Tokens, type Units } from '../../core/pricing.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Breakers } from '../../failover/breaker.ts';
@@ -18,7 +17,6 @@ import type { PoolState } from '../../routing/pools.ts';
 import type { OnRequestId } from '../../vendors/media.ts';
 import { recordFailure } from '../call/attempt-error.ts';
 import type { CallCancellation } from '../call/cancellation.ts';
-import { callsOff, throwCappedFirst } from '../call/capped-first.ts';
 import { createRuleEnforcer, type RuleEnforcerDeps } from '../call/enforce-rules.ts';
 import { limitsFor, type ProjectContext } from '../call/project-context.ts';
 import { logCall } from '../call/settle.ts';
@@ -80,20 +78,7 @@ interface UnsentResponse {
   readonly outcome: 'refused' | 'failed';
 }
 
-type UnplannedCall = Omit<MediaCall, 'requestedModel'> & { readonly requestedModel: string | null };
-/**
- * Falls back to the default model if the request doesn't name one. If `requiresPrice` is true, models without a price
- * are skipped. Throws `no_route`.
- */
-export type PlanMedia = (call: UnplannedCall, project: ProjectContext, requiresPrice: boolean) => MediaCandidate;
-
-interface MediaPlan {
-  readonly candidate: MediaCandidate;
-  readonly hasCostCeiling: boolean;
-}
-
 const nothing = Buffer.alloc(0);
-const noBounds = { costNanos: 0, tokens: 0 };
 
 export type MediaCalls = ReturnType<typeof createMediaCalls>;
 
@@ -102,18 +87,10 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, j
 
   return {
     /**
-     * Plans a call. If it has a cost ceiling, the planner skips models without a price. Throws `limits_unavailable`,
-     * the errors of `planMedia`, or the error of a ceiling that has been reached.
+     * Returns true if a cost ceiling applies to the call. The planner then has to skip models without a price. Throws
+     * `limits_unavailable`.
      */
-    async plan(call: UnplannedCall, project: ProjectContext, planMedia: PlanMedia): Promise<MediaPlan> {
-      const limits = await readLimits(call, project);
-      const requiresPrice = hasCostCeiling(limits);
-      try {
-        return { candidate: planMedia(call, project, requiresPrice), hasCostCeiling: requiresPrice };
-      } catch (error) {
-        return throwCappedFirst(error, project, () => admission.admit({ limits, startedAt: call.startedAt, bounds: () => noBounds }));
-      }
-    },
+    requiresPrice: async (call: MediaCall, project: ProjectContext): Promise<boolean> => hasCostCeiling(await readLimits(call, project)),
     /**
      * Handles a call with a plain response. If this throws a GatewayError after the call reached its vendor, the call
      * has already been recorded.
@@ -181,14 +158,14 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, j
     }
   }
 
-  async function readLimits(call: UnplannedCall, project: ProjectContext): Promise<Limits> {
+  async function readLimits(call: MediaCall, project: ProjectContext): Promise<Limits> {
     return limitsFor(call, project, await getKeyCeilings(call.caller));
   }
 
   /** Admits a call and writes it to the journal. If this throws, the call isn't recorded. */
   async function open(request: MediaCallRequest): Promise<RunningMediaCall> {
     const { call, project, candidate, texts } = request;
-    if (!project.mayCall) throw callsOff();
+    if (!project.mayCall) throw gatewayError('subscription_required', { refusal: { reason: 'calls_off' } });
     const limits = await readLimits(call, project);
     const reservation = await admission.admit({
       limits,

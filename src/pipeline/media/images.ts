@@ -10,7 +10,7 @@ import type { VendorHttpClient } from '../../vendors/http-client.ts';
 import { prepareImages } from '../../vendors/images.ts';
 import type { MediaProvider } from '../../vendors/media.ts';
 import type { ProjectContext } from '../call/project-context.ts';
-import type { MediaCalls, PlanMedia } from './handle-media-call.ts';
+import type { MediaCalls } from './handle-media-call.ts';
 
 export interface ImageResult {
   readonly model: string;
@@ -19,14 +19,19 @@ export interface ImageResult {
 }
 
 export interface MediaRouteDeps {
-  readonly planMedia: PlanMedia;
+  /** Falls back to the default model if the request doesn't name one. Throws `no_route`. */
+  readonly planMedia: (
+    call: Omit<MediaCall, 'requestedModel'> & { readonly requestedModel: string | null },
+    project: ProjectContext,
+    requiresPrice: boolean,
+  ) => MediaCandidate;
   readonly findProvider: (name: string) => MediaProvider | undefined;
   readonly mediaCalls: MediaCalls;
   readonly httpClient: VendorHttpClient;
   readonly clock: Clock;
 }
 
-/** Aborting `unsentSignal` stops the check of the content rules, which takes place before the request is sent. */
+/** Abort `unsentSignal` to stop checking the content rules. This has no effect once the request has been sent. */
 export type GenerateImages = (
   call: MediaCall,
   project: ProjectContext,
@@ -57,7 +62,7 @@ export function maxImageTokens({ imageTokens }: MediaCandidate, size: string | u
 
 export function createGenerateImages({ planMedia, findProvider, mediaCalls, httpClient, clock }: MediaRouteDeps): GenerateImages {
   return async function generateImages(call, project, { fields, texts }, unsentSignal) {
-    const { candidate } = await mediaCalls.plan(call, project, planMedia);
+    const candidate = planMedia(call, project, await mediaCalls.requiresPrice(call, project));
     const provider = requireProvider(candidate, findProvider);
     const { count: images, send } = prepareImages({
       provider,

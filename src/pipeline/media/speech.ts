@@ -23,7 +23,7 @@ const maxSlowdown = 4;
 
 export function createSynthesizeSpeech({ planMedia, findProvider, mediaCalls, httpClient, clock }: MediaRouteDeps): SynthesizeSpeech {
   return async function synthesizeSpeech(call, project, { fields, texts, characters, cancellation }) {
-    const { candidate } = await mediaCalls.plan(call, project, planMedia);
+    const candidate = planMedia(call, project, await mediaCalls.requiresPrice(call, project));
     const provider = requireProvider(candidate, findProvider);
     const send = prepareSpeech({ provider, model: candidate.model, fields, takes: candidate.takes, now: () => clock.now() });
     // Vendors report neither tokens nor seconds for generated speech, so we estimate the seconds from the text.

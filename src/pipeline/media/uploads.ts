@@ -43,7 +43,8 @@ const maxTextTokensPerSecond = 10;
 
 export function createRelayUpload({ planMedia, findProvider, mediaCalls, httpClient, clock }: MediaRouteDeps): RelayUpload {
   return async function relayUpload(call, project, { kind, fields, texts, countImages, readAll, bodyFor, cancellation }) {
-    const { candidate, hasCostCeiling } = await mediaCalls.plan(call, project, planMedia);
+    const hasCostCeiling = await mediaCalls.requiresPrice(call, project);
+    const candidate = planMedia(call, project, hasCostCeiling);
     const provider = requireProvider(candidate, findProvider);
     assertTakesUploads(provider, kind);
     // The cost reservation depends on the number and size of the images. Those fields may come after the file, so we
@@ -129,7 +130,7 @@ function completeUsage(source: UploadSource, { usage, texts, isComplete }: Uploa
   if (source.kind.route === 'transcriptions') return reported.unitsEstimated ? { ...charge, unitsEstimated: true, tokens } : reported;
   const missing = (charge.units.images ?? 0) - (reported.units.images ?? 0);
   if (isComplete() || missing <= 0) return reported;
-  // The vendor goes on with the other images, even though nobody receives them.
+  // The vendor still generates the remaining images, even though nobody will receive them.
   return {
     units: { ...reported.units, images: charge.units.images ?? 0 },
     unitsEstimated: true,

@@ -43,7 +43,7 @@ const retryDelaysMs = [100, 500, 1_500, 4_000];
 
 export function createStartVideo({ planMedia, findProvider, mediaCalls, vendor, videos, logger }: VideoDeps): StartVideo {
   return async (call, project, request, unsentSignal) => {
-    const { candidate } = await mediaCalls.plan({ ...call, requestedModel: request.model }, project, planMedia);
+    const candidate = planMedia({ ...call, requestedModel: request.model }, project, await mediaCalls.requiresPrice(call, project));
     const provider = findProvider(connectionKey(candidate));
     // Gemini is the only supported dialect for video.
     if (provider?.dialect !== 'gemini') throw gatewayError('bad_shape');

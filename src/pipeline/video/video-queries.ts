@@ -12,7 +12,6 @@ import type { MediaProvider } from '../../vendors/media.ts';
 import type { VideoState, VideoVendor } from '../../vendors/video.ts';
 import { getFileKey, getFileName, parseFileAddress, parseOperationName } from '../../vendors/video-address.ts';
 import type { Video, Videos } from '../../videos/videos.ts';
-import { callsOff } from '../call/capped-first.ts';
 import type { VideoPoller } from './video-poller.ts';
 
 interface VideoQueriesDeps {
@@ -134,7 +133,7 @@ export function createVideoQueries({ videos, vendor, poller, providers, clock }:
   function ownVideo(found: Video | null, requester: VideoRequester): Video | null {
     if (found?.projectId === requester.projectId) return found;
     if (allowedProviders(requester).length === 0) throw noProvider(requester);
-    if (!requester.mayCall) throw callsOff();
+    if (!requester.mayCall) throw gatewayError('subscription_required', { refusal: { reason: 'calls_off' } });
     return null;
   }
 

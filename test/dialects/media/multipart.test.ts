@@ -26,7 +26,7 @@ const bytesOf = (pieces: readonly Piece[]): Buffer =>
 const fieldsOf = (pieces: readonly Piece[]): string[][] =>
   pieces.flatMap((piece) => (piece.kind === 'field' ? [[piece.name, piece.value.toString()]] : []));
 
-/** Content with a part that only lenient parsers see. */
+/** Returns content in which only a lenient parser would find another part. */
 const hidden = (before: string): string => `${before}--${boundary}\r\nContent-Disposition: form-data; name="model"\r\n\r\nother`;
 const model = part('form-data; name="model"', 'openai/whisper-1');
 

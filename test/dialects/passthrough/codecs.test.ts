@@ -1,6 +1,6 @@
 /**
- * Tests what the gateway reads on passthrough routes, i.e. the request, the usage, and the turn that is recorded of a
- * response.
+ * Tests what the gateway reads on passthrough routes: the request, the usage, and the part of the response that is
+ * recorded.
  */
 import { describe, expect, it } from '@jest/globals';
 import { GatewayError } from '../../../src/core/errors.ts';

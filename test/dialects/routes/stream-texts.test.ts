@@ -2,6 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { TextRoute } from '../../../src/core/call.ts';
+import { extractResponseTexts } from '../../../src/dialects/routes/rule-texts.ts';
 import { createStreamTexts } from '../../../src/dialects/routes/stream-texts.ts';
 
 const secret = 'ann.planted@example.com';
@@ -75,6 +76,34 @@ test('leaves out ids, names of the API and log probabilities, which repeat in ea
   expect(textsOf('messages', [signature])).toEqual([]);
   const delta = { type: 'response.output_text.delta', item_id: 'msg_1', output_index: 0, delta: 'hi', obfuscation: 'x9', logprobs: [] };
   expect(textsOf('responses', [delta])).toEqual(['hi']);
+});
+
+test.each([
+  { id: 'ig_1', type: 'image_generation_call', status: 'completed', result: 'YWJj'.repeat(100) },
+  { id: 'rs_1', type: 'reasoning', encrypted_content: 'YWJj'.repeat(100), summary: [{ type: 'summary_text', text: 'Hm' }] },
+  { id: 'fc_1', type: 'function_call', name: 'pay', call_id: 'call_1', arguments: '{"card":"4111 1111 1111 1111","n":7}' },
+  { id: 'msg_1', type: 'message', content: [{ type: 'output_text', text: 'hi', logprobs: [], annotations: [] }] },
+])('takes the same texts from a streamed item as from a plain response: $type', (item) => {
+  expect(textsOf('responses', [{ type: 'response.output_item.done', output_index: 0, item }])).toEqual(
+    extractResponseTexts('responses', { output: [item] }),
+  );
+});
+
+test('only keeps the latest version of a message that each chunk repeats', () => {
+  const events = ['h', 'hi', 'hi you'].map((content) => ({ choices: [{ index: 0, delta: {}, message: { role: 'assistant', content } }] }));
+  expect(textsOf('chat', events)).toEqual(['hi you']);
+});
+
+test('skips audio, containers and the results of content filters', () => {
+  const choice = { index: 0, delta: { audio: { id: 'audio_1', data: 'AAAA' } }, content_filter_results: { hate: { severity: 'safe' } } };
+  expect(textsOf('chat', [{ choices: [choice] }, { choices: [choice] }])).toEqual([]);
+  const container = { id: 'container_1', expires_at: '2026-12-03T00:00:00Z' };
+  expect(textsOf('messages', [{ type: 'message_delta', delta: { stop_reason: 'end_turn', stop_sequence: null, container } }])).toEqual([]);
+});
+
+test('accepts an index of any type', () => {
+  const index = { toString: 1, valueOf: 1 };
+  expect(textsOf('chat', [{ choices: [{ index, delta: { content: [{ index, text: 'hi' }] } }] }])).toEqual(['hi']);
 });
 
 test('lists a text once if the end of the stream repeats it', () => {

@@ -116,6 +116,7 @@ test.each<[string, TextRoute, object | string, number]>([
   ['a nested image', 'embeddings', { inputs: [{ content: [{ type: 'image_url', image_url: 'https://a/b' }] }] }, 1],
   ['a small image with many pixels', 'embeddings', { input: [{ image: 'iVBORw0KGgoAAAA' }, { image: 'data:image/png;base64,iVBO' }] }, 2],
   ['an image as the query for two documents', 'rerank', { query: { image: 'https://a/b' }, documents: ['a', 'b'] }, 2],
+  ['a text as an object and images to rank', 'rerank', { query: { text: 'hi' }, documents: [{ image: 'https://a/b' }, 'b'] }, 1],
   ['a document to rank', 'rerank', { query: 'hi', documents: [{ image: 'https://a/b' }] }, 1],
   ['the address of a document to rank', 'rerank', { query: 'hi', documents: [{ url: 'https://a/b', text: 'hi' }] }, 0],
 ])("reserves the model's context window for each media item to embed or rank: %s", (_what, route, members, items) => {

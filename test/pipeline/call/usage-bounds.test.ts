@@ -68,6 +68,12 @@ test('reserves the query of a rerank call once for each document', () => {
   expect(estimateRequest(call, candidate, 1).tokens.input).toBeGreaterThanOrEqual(1_000 * 2_000);
 });
 
+test("doesn't reserve tokens for a repeated query if the model charges for searches", () => {
+  const call = reranked(Array(1_000).fill('a'), 'x'.repeat(500));
+  const candidate = { id: 'two/rank', provider: 'two', model: 'rank', dialect: 'chat', price: searched, maxOutputTokens: null } as const;
+  expect(usageBounds(call, [candidate]).tokens).toBeLessThan(10_000);
+});
+
 describe('reserving tokens for media in the body', () => {
   const base64 = (magic: Buffer, bytes: number): string => Buffer.concat([magic, Buffer.alloc(bytes)]).toString('base64');
   const png = base64(Buffer.from('89504e470d0a1a0a', 'hex'), 1_000_000);

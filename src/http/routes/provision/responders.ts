@@ -119,7 +119,7 @@ export function createResponders(router: Router, { projects, ...recorder }: Resp
 
 const projectInPath = (request: Request): string | null => param(request, 'project') || null;
 
-/** For the routes whose body names the project that they change. */
+/** Returns the slug of the project that the body names. */
 export const projectInBody = ({ body }: Request): string | null => asString(asObject(body).project);
 
 function requireProject(project: Project | null): Project {
