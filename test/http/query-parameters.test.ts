@@ -79,8 +79,16 @@ test.each(parameters.map(({ method, path, name, schema }) => [method, path, name
   },
 );
 
-test('ignores unknown query parameters', async () => {
-  for (const path of ['/v1/models', '/usage/me', '/provision/teams', '/provision/calls', '/provision/teams/{project}/keys']) {
+test('ignores unknown query parameters on routes that SDKs call, and on routes without parameters', async () => {
+  for (const path of ['/v1/models', '/usage/me', '/provision/teams', '/provision/teams/{project}/keys']) {
     expect((await send('get', path, 'beta=true&limits=x&source[]=')).status).toBe(200);
   }
 });
+
+test.each(parameters.filter(({ path }) => path.startsWith('/provision')).map(({ method, path, name }) => [method, path, name] as const))(
+  '%s %s rejects misspellings of %s',
+  async (method, path, name) => {
+    for (const query of [`${name.toUpperCase()}=x`, `${name}s=x`, `${name}[]=x`, `${name}=x&D`])
+      expect([query, await (await send(method, path, query)).json()]).toMatchObject([query, { error: { code: 'bad_request' } }]);
+  },
+);

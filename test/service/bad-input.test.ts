@@ -7,8 +7,6 @@ import { type IncomingMessage, request } from 'node:http';
 import { connect } from 'node:net';
 import { buffer, json } from 'node:stream/consumers';
 import { beforeAll, describe, expect, it } from '@jest/globals';
-import { asArray, asObject, asString } from '../../src/core/json/narrow.ts';
-import { describeApi } from '../../src/http/openapi.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { adminToken, shareGateway } from '../support/gateway.ts';
 import { expectChatError, expectPlainText, expectRouteError } from './inference-routes.ts';
@@ -24,18 +22,6 @@ beforeAll(() => {
 const chatPath = '/v1/chat/completions';
 const messagesPath = '/v1/messages';
 const chatBody = { model: 'one/echo', messages: [{ role: 'user', content: 'hi' }] };
-
-const parameters = asObject(asObject(describeApi().components).parameters);
-/** All operations of `/provision` with query parameters, each with the names of its parameters. */
-const provisionQueries = Object.entries(asObject(describeApi().paths)).flatMap(([path, operations]) =>
-  Object.entries(asObject(operations)).flatMap(([method, operation]) => {
-    const names = asArray(asObject(operation).parameters).flatMap((reference) => {
-      const parameter = asObject(parameters[asString(asObject(reference).$ref)?.split('/').at(-1) ?? '']);
-      return parameter.in === 'query' ? [String(parameter.name)] : [];
-    });
-    return path.startsWith('/provision') && names.length > 0 ? [[method.toUpperCase(), path, names] as const] : [];
-  }),
-);
 
 function post(path: string, body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string>): Promise<Response> {
   return fetch(gateway.url + path, { method: 'POST', body, headers: { 'content-type': 'application/json', ...headers } });
@@ -247,16 +233,6 @@ describe('URLs', () => {
       json: { deleted: { memories: 1 } },
     });
     expect(getTexts(await search(gateway, { query: 'undefined', subject: 'undefined' }))).toEqual(['undefined']);
-  });
-
-  it.each(provisionQueries)('returns 400 bad_request for a misspelled query parameter of %s %s', async (method, path, names) => {
-    const address = path.replace('{project}', gateway.project);
-    for (const name of names)
-      for (const query of [`${name.toUpperCase()}=x`, `${name}s=x`, `${name}[]=x`, `${name}=x&D`])
-        expect([query, await (await gateway.admin(method, `${address}?${query}`)).json()]).toMatchObject([
-          query,
-          { error: { code: 'bad_request' } },
-        ]);
   });
 
   it('returns 400 bad_request for a provisioning body that is nested too deeply', async () => {
