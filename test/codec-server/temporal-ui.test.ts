@@ -53,6 +53,21 @@ async function openRun(page: Page, id: string): Promise<void> {
   await page.goto(`${server.uiUrl}/namespaces/${server.namespace}/workflows/${encodeURIComponent(id)}/${runId}`);
 }
 
+/**
+ * Waits until the UI shows whether the codec server has decoded the payloads. In two of several hundred runs, the UI
+ * didn't show this within five minutes. A person would reload the page, so we do that as well.
+ */
+async function untilStatus(page: Page, status: 'error' | 'success'): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await page.getByTestId(`data-encoder-status-${status}`).waitFor({ timeout: 45_000 });
+    } catch (cause) {
+      if (attempt === 4) throw new Error(`the Temporal UI shows: ${await page.locator('body').textContent()}`, { cause });
+      await page.reload();
+    }
+  }
+}
+
 async function untilShown(page: Page, text: string | RegExp): Promise<void> {
   await page.getByText(text).first().waitFor();
 }
@@ -67,7 +82,7 @@ test('the Temporal UI shows an error until the user signs in, then the decrypted
     }, settings);
     const page = await context.newPage();
     await openRun(page, workflowId);
-    await page.getByTestId('data-encoder-status-error').waitFor();
+    await untilStatus(page, 'error');
     expect(await page.content()).not.toContain(projectId);
 
     const signIn = await context.newPage();
@@ -78,7 +93,7 @@ test('the Temporal UI shows an error until the user signs in, then the decrypted
 
     await page.reload();
     await untilShown(page, projectId);
-    await page.getByTestId('data-encoder-status-success').waitFor();
+    await untilStatus(page, 'success');
 
     await openRun(page, unknownKeyWorkflowId);
     await untilShown(page, /cannot be decrypted: TEMPORAL_PAYLOAD_KEY does not contain the key [0-9a-f]{16}/);
@@ -86,7 +101,7 @@ test('the Temporal UI shows an error until the user signs in, then the decrypted
     await signIn.getByRole('button', { name: 'Sign out' }).click();
     await untilShown(signIn, 'Sign in to read decoded payloads');
     await openRun(page, workflowId);
-    await page.getByTestId('data-encoder-status-error').waitFor();
+    await untilStatus(page, 'error');
   } finally {
     await context.close();
   }
