@@ -36,8 +36,8 @@ export async function runCommand(argv: readonly string[], environment: Environme
 const groups = Map.groupBy(Object.entries(commands), ([name]) => name.split(' ', 1)[0] ?? '');
 
 /**
- * Vendors, applications and price tables choose many of the texts that we print, and a control character in one of them
- * could clear the terminal or change what it shows. We escape them as in JSON, so that the output of `--json` stays valid.
+ * Escapes control characters, because many of the texts that we print come from vendors, applications or price tables,
+ * and could clear the terminal. The escapes are those of JSON, so the output of `--json` stays valid.
  */
 function escapeControls(text: string): string {
   return text.replace(/[^\P{Cc}\t\n]/gu, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);

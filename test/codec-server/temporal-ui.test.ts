@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import type { Page } from 'playwright-core';
+import type { BrowserContext, Page, Request } from 'playwright-core';
 import { type CodecServer, createCodecServer } from '../../src/codec-server/codec-server.ts';
 import { systemClock } from '../../src/core/time.ts';
 import { createTemporal, type Temporal } from '../../src/temporal/client/temporal.ts';
@@ -53,15 +53,26 @@ async function openRun(page: Page, id: string): Promise<void> {
   await page.goto(`${server.uiUrl}/namespaces/${server.namespace}/workflows/${encodeURIComponent(id)}/${runId}`);
 }
 
+/** Requests to the codec server that it hasn't answered yet. */
+const unanswered = new Set<Request>();
+
+function watchCodecRequests(context: BrowserContext): void {
+  context.on('request', (request) => request.url().startsWith(codecServer.url) && unanswered.add(request));
+  context.on('requestfinished', (request) => unanswered.delete(request));
+  context.on('requestfailed', (request) => unanswered.delete(request));
+}
+
 /**
  * Waits until the UI shows whether the codec server has decoded the payloads. In two of several hundred runs, the UI
- * didn't show this within five minutes. A person would reload the page, so we do that as well.
+ * didn't show this within five minutes. A person would reload the page, so we do that as well, unless the UI is waiting
+ * for the codec server.
  */
 async function untilStatus(page: Page, status: 'error' | 'success'): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await page.getByTestId(`data-encoder-status-${status}`).waitFor({ timeout: 45_000 });
     } catch (cause) {
+      expect([...unanswered].map((request) => request.url())).toEqual([]);
       if (attempt === 4) throw new Error(`the Temporal UI shows: ${await page.locator('body').textContent()}`, { cause });
       await page.reload();
     }
@@ -80,6 +91,7 @@ test('the Temporal UI shows an error until the user signs in, then the decrypted
     await context.addInitScript((values) => {
       for (const [name, value] of Object.entries(values)) localStorage.setItem(name, JSON.stringify(value));
     }, settings);
+    watchCodecRequests(context);
     const page = await context.newPage();
     await openRun(page, workflowId);
     await untilStatus(page, 'error');

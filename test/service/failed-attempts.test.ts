@@ -174,7 +174,7 @@ onBothDatabases('the reason for a failed attempt', (database) => {
       'zoe.smith@example.com',
       'sk-ant-api03-abcdefghijklmnop1234567890abcdefgh',
     ];
-    // The excerpt that we search has 600 characters, and it becomes shorter without the quote.
+    // We only search the first 600 characters. Without the quote, all of what remains is stored.
     for (const secret of secrets)
       for (let end = 1; end < secret.length; end += 5) {
         const quoted = 'the words of the request '.repeat(10);

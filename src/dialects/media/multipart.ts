@@ -16,7 +16,7 @@ export type Piece =
 
 const maxHeadBytes = 16 * 1024;
 const maxFieldBytes = 1024 * 1024;
-/** Bodies with hundreds of thousands of parts would block other calls. No route has more than a few dozen fields. */
+/** Hundreds of thousands of parts would hold up other calls. No route has more than a few dozen fields. */
 const maxParts = 1_000;
 const carriageReturn = 0x0d;
 

@@ -26,7 +26,7 @@ export const maxExtras = 2_000;
  * window is this large. The embedded database takes 0.1 s to compress a million characters.
  */
 const maxCharacters = 4 * 1_024 * 1_024;
-/** Hardly any credential is longer than this. */
+/** Nearly all credentials are shorter than this. */
 const maxWordLength = 4_096;
 /**
  * Old messages are dropped in steps of this size. If they were dropped one by one, each call of a long conversation
@@ -49,8 +49,8 @@ export function newestBlocks(content: unknown): readonly unknown[] {
 }
 
 /**
- * Cuts a long text off between two words, because credentials are masked later and half of one isn't recognized. If the
- * last word is longer than `maxWordLength`, it's divided.
+ * Truncates a long text between two words, because credentials are masked later, and we wouldn't recognize half of one.
+ * Only a word that's longer than `maxWordLength` can be cut in two.
  */
 export function truncateText(text: string): string {
   if (text.length <= maxCharacters) return text;

@@ -20,7 +20,7 @@ const choiceFields: ReadonlySet<string> = new Set(['message', 'logprobs', 'conte
 /** Returns part of a key. Vendors could send anything as an index. */
 const toLabel = (index: unknown): string => (typeof index === 'number' || typeof index === 'string' ? String(index) : '');
 
-/** Returns true for the fields of a choice in `choiceFields`, and for audio, which is base64. */
+/** Skips the `choiceFields` of a choice, and audio, because that's base64. */
 function isSkipped(key: string, name: string): boolean {
   return key.includes('/') ? name === 'data' && key.endsWith('/audio') : choiceFields.has(name);
 }
@@ -30,7 +30,7 @@ export function createStreamTexts(route: TextRoute) {
   /** Texts that arrived in one piece. Many of them repeat what the deltas contained. */
   const complete = new Set<string>();
   let completeLength = 0;
-  /** The latest message of each choice. Perplexity sends the whole message again with each chunk. */
+  /** The latest message of each choice. Perplexity repeats everything so far in each chunk. */
   const messages = new Map<string, unknown>();
 
   const add = (key: string, text: string): void => {

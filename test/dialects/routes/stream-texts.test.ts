@@ -13,7 +13,7 @@ function textsOf(route: TextRoute, events: readonly object[]): string[] {
   return texts.texts();
 }
 
-/** Sends the secret in two deltas. `deltaOf` returns the delta for each part. */
+/** Splits the secret in two, and returns an event for each half. */
 const halves = (deltaOf: (text: string) => object): object[] => [secret.slice(0, 7), secret.slice(7)].map(deltaOf);
 const ofChat = (deltaOf: (text: string) => object) => halves((text) => ({ choices: [{ index: 0, delta: deltaOf(text) }] }));
 const ofBlock = (deltaOf: (text: string) => object) =>
