@@ -55,15 +55,18 @@ export function sendError(response: ServerResponse, error: unknown, style: Error
   // Don't log vendor errors here, because their messages can quote the prompt. The log line of the call reports them.
   if (apiError.status >= 500 && apiError.cause !== undefined && !(apiError.cause instanceof VendorError))
     logger.error({ ...call, err: apiError.cause, code: apiError.code }, 'call failed');
-  const { status, code, message, members, retryAfterSeconds, shouldRetry } = apiError;
+  const { status, code, retryAfterSeconds, shouldRetry } = apiError;
   recordErrorCode(code);
   if (retryAfterSeconds !== undefined) response.setHeader('retry-after', String(retryAfterSeconds));
   if (shouldRetry === false) response.setHeader('x-should-retry', 'false');
-  const body =
-    style === 'messages'
-      ? { type: 'error', error: { type: messagesErrorType(status), message, ...members } }
-      : { error: { message, type: code, code, ...members } };
+  const body = errorBody(apiError, style);
   sendPaced(response, reports, call, () => sendJson(response, status, body));
+}
+
+export function errorBody({ status, code, message, members }: GatewayError, style: ErrorStyle): unknown {
+  return style === 'messages'
+    ? { type: 'error', error: { type: messagesErrorType(status), message, ...members } }
+    : { error: { message, type: code, code, ...members } };
 }
 
 function sendPaced(

@@ -9,6 +9,7 @@ import { allowOrigins } from './cors.ts';
 import { createErrorHandler, type ErrorReports, errorStyleOf, invalidUrl, rawHash, sendError, sendJson } from './error-handler.ts';
 import { startFairly } from './fair-starts.ts';
 import { allowHalfOpen, continueInOrder } from './half-close.ts';
+import { answerMalformedRequests } from './malformed-requests.ts';
 import { describeApi, publicAddresses } from './openapi.ts';
 import { limitPipelining } from './pipelining.ts';
 import type { RequestOwner } from './request-owner.ts';
@@ -178,6 +179,7 @@ function serve(app: Express, deps: HealthServerDeps, ownerOf: RequestOwner, wrap
   allowHalfOpen(server);
   continueInOrder(server);
   limitPipelining(server);
+  answerMalformedRequests(server, deps.countError);
   // Load balancers usually close idle connections after 60 s. We wait a bit longer than that, because a request fails
   // if it arrives while we're closing its connection.
   server.keepAliveTimeout = 65_000;

@@ -83,7 +83,7 @@ function readDetail(bytes: Buffer, { message }: VendorErrorBody, secrets: readon
 }
 
 /** Proxies in front of vendors often send HTML pages, so we strip the tags. */
-function toPlainText(text: string): string {
+export function toPlainText(text: string): string {
   if (!/^\s*</.test(text)) return text;
   const blocks = text.split(/<\/(?:style|script)>/);
   const withoutCode = blocks.map((block, index) => (index === blocks.length - 1 ? block : block.replace(/<(?:style|script)\b.*/s, '')));

@@ -3,6 +3,7 @@
  * started. If anything fails before the first chunk of a stream, we throw a VendorError, so that another model can be
  * tried. After that the stream doesn't throw anymore, but says at its end what went wrong.
  */
+import { isUtf8 } from 'node:buffer';
 import { cutText } from '../core/cut-text.ts';
 import { contextOverflowCode, VendorError } from '../core/errors.ts';
 import { largeBytes } from '../core/low-priority-thread.ts';
@@ -13,7 +14,7 @@ import { decodeAwsEventStream, isAwsEventStream } from './aws-event-stream.ts';
 import { startContentTimeout } from './content-timeout.ts';
 import { holdOpening, type OpenedStream } from './hold-opening.ts';
 import type { Address, VendorHttpClient } from './http-client.ts';
-import { getHeader, isSuccess, maxErrorBytes, readRequestId, toReport, toStatusError } from './http-response.ts';
+import { getHeader, isSuccess, maxErrorBytes, readRequestId, toPlainText, toReport, toStatusError } from './http-response.ts';
 import { sendAuthorized } from './identity/credential.ts';
 import { adaptBody, changesBodies, firstVersion, hasVersionInBody } from './request-body.ts';
 import { pathAt, requestUrl } from './request-url.ts';
@@ -220,9 +221,10 @@ function toExcerpt(vendorMessage: string | null): string | null {
   return vendorMessage === null ? null : cutText(vendorMessage, maxExcerptLength);
 }
 
-/** Returns the body of an error that isn't JSON. Proxies in front of vendors often send plain text. */
+/** Returns the text of an error that isn't JSON. Proxies in front of vendors often send plain text or HTML. */
 function plainTextBody(response: HttpResponse, bytes: Buffer): string | null {
-  return /^text\/plain\b/i.test(getHeader(response, 'content-type') ?? '') ? bytes.toString('utf8').trim() || null : null;
+  const isText = /^text\//i.test(getHeader(response, 'content-type') ?? 'text/plain') && isUtf8(bytes);
+  return isText ? toPlainText(bytes.toString('utf8')).trim() || null : null;
 }
 
 async function openStream(

@@ -108,13 +108,17 @@ export function createVideos({ database, correctCalls }: VideosDeps) {
 
     get: (callId: string) => findVideo('where call_id = $1::uuid', [callId]),
     /**
-     * Several projects can have a video with the same operation name. In that case, we prefer the video of the given
-     * project.
+     * Only compares the id at the end of the name, because vendors may accept the id without the model, or with another
+     * one. If several projects have a video with this id, prefers the video of the given project.
      */
     findByOperation: (projectId: string, operation: string) =>
-      findVideo(`where operation = $2::text ${ownProjectFirst}`, [projectId, operation]),
+      findVideo(`where ${operationId} = $2::text order by project_id = $1::uuid desc, operation = $3::text desc, started_at desc limit 1`, [
+        projectId,
+        operation.slice(operation.lastIndexOf('/') + 1),
+        operation,
+      ]),
     findByFile: (projectId: string, fileKey: string) =>
-      findVideo(`where file_keys @> array[$2::text] ${ownProjectFirst}`, [projectId, fileKey]),
+      findVideo('where file_keys @> array[$2::text] order by project_id = $1::uuid desc, started_at desc limit 1', [projectId, fileKey]),
 
     async recordPoll(callId: string, polledAt: number): Promise<void> {
       await mapUnavailable(
@@ -207,7 +211,8 @@ const selectVideo = `
          duration_ms as "durationMs", samples, started_at as "startedAt", polled_at as "polledAt"
     from videos`;
 
-const ownProjectFirst = 'order by project_id = $1::uuid desc, started_at desc limit 1';
+/** The same expression as in the index `videos_by_operation_id`. */
+const operationId = "regexp_replace(operation, '^.*/', '')";
 
 function toVideo(row: VideoRow): Video {
   return { ...row, startedAt: row.startedAt.getTime(), polledAt: row.polledAt?.getTime() ?? null };

@@ -379,7 +379,12 @@ describe('errors on the video routes', () => {
     const unknown = await wholeRefusal(ask('models/clip/operations/unknown', stranger));
     const spellings = [uri, `${uri}&x=1`, uri.replace(':download', ''), uri.replace('/v1beta/', '/download/v1beta/')];
     const asked = await vendorRequests(async () => {
-      for (const answer of [ask(operation, stranger), ...spellings.map((spelling) => fetchFile(spelling, stranger))])
+      const operations = [operation, operation.replace(/^models\/[^/]+\//, ''), operation.replace(/^models\/[^/]+/, 'models/other')];
+      expect(new Set(operations).size).toBe(3);
+      for (const answer of [
+        ...operations.map((spelling) => ask(spelling, stranger)),
+        ...spellings.map((spelling) => fetchFile(spelling, stranger)),
+      ])
         expect(await wholeRefusal(answer)).toEqual({ ...unknown, message: expect.stringContaining('responded with 404') });
     });
     expect(asked).toEqual([]);

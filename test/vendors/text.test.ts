@@ -194,10 +194,16 @@ describe('an error status from a vendor', () => {
     }
   });
 
-  test('uses a plain-text body as the message, but not an HTML page', async () => {
-    const answer = (type: string) => ask((response) => response.writeHead(400, { 'content-type': type }).end(' too long\n'));
-    await expect(answer('text/plain; charset=utf-8')).rejects.toMatchObject({ vendorMessage: 'too long' });
-    await expect(answer('text/html')).rejects.toMatchObject({ vendorMessage: null });
+  test.each([
+    ['plain text', 'text/plain; charset=utf-8', ' too long\n', 'too long'],
+    ['text without a content type', null, 'too long', 'too long'],
+    ['an HTML page', 'text/html', '<html><style>p {}</style><h1>Bad Request</h1>\n<p>too long</p></html>', 'Bad Request too long'],
+    ['text in another encoding', 'text/plain', Buffer.from([0x80]), null],
+    ['JSON without a message', 'application/json', '{}', null],
+    ['another content type', 'image/png', 'too long', null],
+  ])('reads the error message from %s', async (_title, type, body, vendorMessage) => {
+    const refused = ask((response) => response.writeHead(400, type === null ? {} : { 'content-type': type }).end(body));
+    await expect(refused).rejects.toMatchObject({ vendorMessage });
   });
 
   test("never reveals the provider's key, even in an error before the first chunk of a stream", async () => {

@@ -55,6 +55,9 @@ describeDatabases('storing a video', (database) => {
     expect(await videos.findByOperation(other.projectId, operation)).toMatchObject({ callId: other.callId });
     expect(await videos.findByOperation(randomUUID(), operation)).toMatchObject({ callId: other.callId });
     expect(await videos.findByOperation(first.projectId, 'operations/none')).toBeNull();
+    const id = operation.slice('models/veo/'.length);
+    for (const spelling of [id, `models/other/${id}`])
+      expect(await videos.findByOperation(first.projectId, spelling)).toMatchObject({ callId: first.callId });
     await videos.settle(first, { ...done, fileKeys: [`files/${first.callId}`] }, noon);
     expect(await videos.findByFile(randomUUID(), `files/${first.callId}`)).toMatchObject({ projectId: first.projectId, state: 'done' });
     expect(await videos.findByFile(first.projectId, 'files/none')).toBeNull();
