@@ -18,12 +18,16 @@ import { PlainTextError } from './plain-text-error.ts';
  */
 export function requireToken(adminTokens: () => readonly string[]) {
   return (request: Request, _response: Response, next: NextFunction): void => {
-    const given = sha256(parseToken(request));
-    // Check all tokens. If we stopped at the first match, the timing would reveal which token it was.
-    if (!adminTokens().filter((token) => timingSafeEqual(given, sha256(token))).length)
-      throw gatewayError('invalid_key', { message: 'the admin token is invalid' });
+    checkToken(request, adminTokens);
     next();
   };
+}
+
+function checkToken(request: Request, adminTokens: () => readonly string[]): void {
+  const given = sha256(parseToken(request));
+  // Check all tokens. If we stopped at the first match, the timing would reveal which token it was.
+  if (!adminTokens().filter((token) => timingSafeEqual(given, sha256(token))).length)
+    throw gatewayError('invalid_key', { message: 'the admin token is invalid' });
 }
 
 function parseToken(request: Request): string {
@@ -45,9 +49,9 @@ export function rejectNullCharacters(request: Request, _response: Response, next
  * rejected. Errors about the content type, the size, the syntax and repeated keys are sent as plain text
  * (docs/api/reference.md#plain-text-errors).
  */
-export function readJson(limitBytes: number) {
+export function readJson(limitBytes: number, adminTokens: () => readonly string[]) {
   return async (request: Request, _response: Response, next: NextFunction): Promise<void> => {
-    const json = await readJsonText(request, limitBytes, null);
+    const json = await readJsonText(request, limitBytes, async () => checkToken(request, adminTokens));
     if (isNestedDeeper(json?.value))
       throw gatewayError('bad_request', { message: `body: must not be nested more than ${maxNesting} levels deep` });
     if (json && repeatsKey(json.text, json.value))

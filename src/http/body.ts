@@ -56,17 +56,38 @@ const maxSeparateChunks = { smallBody: 64, largeBody: 1_024 };
 const maxSmallBodyBytes = 65_536;
 
 /**
- * Reads the body into a buffer. Rejects with 413 as soon as the body exceeds the limit, with ClientDisconnectedError if
- * the caller disconnects, and with the error of `memory` if that is full. Release the bytes from `memory` when you no
- * longer need them. Only pass null if the request has been authorized with an admin token.
+ * Checks again whether the caller may send this request, and rejects if not. A body can take minutes to arrive. Without
+ * this check, callers could send the beginning of a request, and the rest after their key or session was revoked.
  */
-export async function readBody(request: IncomingMessage, limitBytes: number, memory: KeyBodies | null): Promise<Buffer> {
+export type AuthorizeAgain = () => Promise<unknown>;
+
+/**
+ * Reads the body into a buffer. Rejects with 413 as soon as the body exceeds the limit, with ClientDisconnectedError if
+ * the caller disconnects, with the error of `memory` if that is full, and with the error of `authorizeAgain`, which is
+ * called if we had to wait for the body. Release the bytes from `memory` when you no longer need them. Only pass null
+ * for `memory` if the request has been authorized with an admin token, and for `authorizeAgain` if anybody may send it.
+ */
+export async function readBody(
+  request: IncomingMessage,
+  limitBytes: number,
+  memory: KeyBodies | null,
+  authorizeAgain: AuthorizeAgain | null,
+): Promise<Buffer> {
   const declared = Number(request.headers['content-length'] ?? 0);
   if (declared > limitBytes) throw tooLarge(limitBytes);
   // If the caller has already disconnected, e.g. during the key lookup, the events that `readArriving` waits for will
   // never fire.
   if (request.destroyed) throw new ClientDisconnectedError();
-  if (declared === 0 || request.readableLength !== declared) return readArriving(request, limitBytes, memory);
+  if (declared === 0 || request.readableLength !== declared) {
+    const arrived = await readArriving(request, limitBytes, memory);
+    try {
+      await authorizeAgain?.();
+    } catch (error) {
+      memory?.release(arrived.length);
+      throw error;
+    }
+    return arrived;
+  }
   // For most requests, the whole body has already arrived, so we can skip the listeners and the timer.
   memory?.hold(declared);
   const bytes: Buffer = request.read();
@@ -133,12 +154,17 @@ function readArriving(request: IncomingMessage, limitBytes: number, memory: KeyB
  * Returns null if the request has no body. Rejects with the same errors as `checkContentType` and `readBody`, but as
  * plain text, so only use this on routes with plain-text errors (docs/api/reference.md#plain-text-errors).
  */
-export async function readOptionalBody(request: IncomingMessage, limitBytes: number, memory: KeyBodies | null): Promise<Buffer | null> {
+export async function readOptionalBody(
+  request: IncomingMessage,
+  limitBytes: number,
+  memory: KeyBodies | null,
+  authorizeAgain: AuthorizeAgain,
+): Promise<Buffer | null> {
   const { 'transfer-encoding': encoding, 'content-length': length = '0' } = request.headers;
   if (encoding === undefined && Number(length) === 0) return null;
   try {
     checkContentType(request);
-    const bytes = await readBody(request, limitBytes, memory);
+    const bytes = await readBody(request, limitBytes, memory, authorizeAgain);
     return bytes.length === 0 ? null : bytes;
   } catch (error) {
     throw toPlainTextError(error);
@@ -171,14 +197,14 @@ export function toPlainTextError(error: unknown): unknown {
 }
 
 /**
- * Returns undefined if there's no body. JSON has to be UTF-8 (RFC 8259), so we reject other encodings as invalid JSON.
+ * Reads the body of a request with an admin token. Returns undefined if there's no body. JSON has to be UTF-8 (RFC 8259), so we reject other encodings as invalid JSON.
  */
 export async function readJsonText(
   request: IncomingMessage,
   limitBytes: number,
-  memory: KeyBodies | null,
+  authorizeAgain: AuthorizeAgain,
 ): Promise<{ readonly text: string; readonly value: unknown } | undefined> {
-  const bytes = await readOptionalBody(request, limitBytes, memory);
+  const bytes = await readOptionalBody(request, limitBytes, null, authorizeAgain);
   if (bytes === null) return undefined;
   try {
     const text = utf8.decode(bytes);

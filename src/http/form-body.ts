@@ -8,7 +8,7 @@
 import type { IncomingMessage } from 'node:http';
 import { gatewayError } from '../core/errors.ts';
 import { takeTurn } from '../core/turns.ts';
-import { type KeyBodies, readBody } from './body.ts';
+import { type AuthorizeAgain, type KeyBodies, readBody } from './body.ts';
 
 export interface FormLimits {
   readonly maxBytes: number;
@@ -31,11 +31,16 @@ const [percent, plus, space, ampersand, equals] = [...'%+ &='].map((character) =
  * Throws `unsupported_media_type` if the body isn't a form, `bad_request` if it has too many fields, and the errors of
  * `readBody`. Release the bytes from `memory` when you no longer need them.
  */
-export async function readForm(request: IncomingMessage, limits: FormLimits, memory: KeyBodies): Promise<URLSearchParams> {
+export async function readForm(
+  request: IncomingMessage,
+  limits: FormLimits,
+  memory: KeyBodies,
+  authorizeAgain: AuthorizeAgain | null,
+): Promise<URLSearchParams> {
   const type = request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase();
   if (type !== undefined && type !== 'application/x-www-form-urlencoded')
     throw gatewayError('unsupported_media_type', { message: 'content type must be application/x-www-form-urlencoded' });
-  return parseForm(await readBody(request, limits.maxBytes, memory), limits.maxFields);
+  return parseForm(await readBody(request, limits.maxBytes, memory, authorizeAgain), limits.maxFields);
 }
 
 /**

@@ -6,7 +6,7 @@ import type { IncomingMessage } from 'node:http';
 import { gatewayError } from '../core/errors.ts';
 import { createPartScanner, type PartTexts, type Piece } from '../dialects/media/multipart.ts';
 import { checkUploadField, type UploadBody, type UploadFields } from '../dialects/media/uploads.ts';
-import { ClientDisconnectedError, type KeyBodies, limitDuration, maxBodyBytes, tooLarge } from './body.ts';
+import { type AuthorizeAgain, ClientDisconnectedError, type KeyBodies, limitDuration, maxBodyBytes, tooLarge } from './body.ts';
 
 export interface Upload {
   readonly fields: UploadFields;
@@ -57,13 +57,17 @@ export interface UploadOptions {
    */
   readonly collected: PartTexts | null;
   readonly memory: KeyBodies;
+  /** Called before `readUpload` and `readAll` return, because the body may take minutes to arrive. */
+  readonly authorizeAgain: AuthorizeAgain;
 }
 
 /**
  * Reads the body until we know which model the request is for. Rejects with `missing_model`, with `bad_json` if the body
- * is malformed, with `budget_unavailable`, with ClientDisconnectedError, or with a 413 in plain text.
+ * is malformed, with `budget_unavailable`, with ClientDisconnectedError, with a 413 in plain text, or with the error of
+ * `authorizeAgain`.
  */
-export async function readUpload(request: IncomingMessage, { boundary, fieldNames, collected, memory }: UploadOptions): Promise<Upload> {
+export async function readUpload(request: IncomingMessage, options: UploadOptions): Promise<Upload> {
+  const { boundary, fieldNames, collected, memory, authorizeAgain } = options;
   const { 'content-length': declaredLength } = request.headers;
   const declaredBytes = declaredLength === undefined ? null : Number(declaredLength);
   if (declaredBytes !== null && declaredBytes > maxBodyBytes) throw tooLarge(maxBodyBytes);
@@ -115,6 +119,7 @@ export async function readUpload(request: IncomingMessage, { boundary, fieldName
     // Vendors need to know the length in advance. If the client hasn't declared it, we have to read the whole body
     // first.
     while (!isComplete && (collected !== null || declaredBytes === null || !fields.has('model'))) await holdPieces();
+    await authorizeAgain();
     const model = fields.get('model');
     if (model === undefined) throw gatewayError('missing_model');
     const bodyBytes = declaredBytes ?? readBytes;
@@ -125,6 +130,7 @@ export async function readUpload(request: IncomingMessage, { boundary, fieldName
       bodyBytes,
       readAll: async () => {
         while (!isComplete) await holdPieces();
+        await authorizeAgain();
       },
       bodyFor: (vendorModel) => relay(Buffer.from(vendorModel), bodyBytes - modelBytes),
       release,

@@ -3,7 +3,8 @@
  * SDK, which supports both versions of the protocol.
  *
  * The order of the checks matters. A request for a foreign host doesn't learn anything, and one without a token only
- * learns where to sign in. We don't read the body until all checks are done.
+ * learns where to sign in. We don't read the body until all checks are done. If we had to wait for the body, we check the
+ * token again.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { toNodeHandler } from '@modelcontextprotocol/node';
@@ -13,7 +14,7 @@ import { parseJsonOrThrow } from '../core/json/parse.ts';
 import { repeatsKey } from '../core/json/repeats-key.ts';
 import type { Clock } from '../core/time.ts';
 import { withTimeout } from '../core/time-limit.ts';
-import { type KeyBodies, readBody, utf8 } from '../http/body.ts';
+import { type AuthorizeAgain, type KeyBodies, readBody, utf8 } from '../http/body.ts';
 import type { BodyShares } from '../http/body-shares.ts';
 import { mapDatabaseErrors } from '../http/database-errors.ts';
 import { sendBytes, sendJson } from '../http/error-handler.ts';
@@ -54,28 +55,17 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, bodySha
   });
   const handle = toNodeHandler(handler, { onerror: (err) => logger.error({ err }, 'MCP request failed') });
 
-  /** Returns the token's access. If there's no valid token, sends a 401 and returns null. */
-  const authenticate = async (
-    request: IncomingMessage,
-    response: ServerResponse,
-    { url, issuer, metadataUrl: resourceMetadataUrl }: Resource,
-  ): Promise<AuthInfo | null> => {
-    const advertised = resourceMetadataUrl === undefined ? {} : { resourceMetadataUrl };
+  /** Returns the token's access. Throws OAuthError if there's no valid token. */
+  const authenticate = async ({ headers }: IncomingMessage, { url, issuer, metadataUrl }: Resource): Promise<AuthInfo> => {
     const verifyAccessToken = async (token: string): Promise<AuthInfo> => {
       const access = await verifyToken(tokens, token, issuer === null ? null : { issuer, audience: url });
       const { client, scopes: granted, expiresAt } = access;
       return { token, clientId: client, scopes: [...granted], expiresAt: Math.floor(expiresAt / 1_000), extra: { access } };
     };
-    try {
-      return await verifyBearerToken(request.headers.authorization, { verifier: { verifyAccessToken }, ...advertised });
-    } catch (error) {
-      if (!(error instanceof OAuthError)) throw error;
-      // Ask for all scopes at once, so that people don't have to sign in again later.
-      const challenge = bearerAuthChallengeResponse(error, { requiredScopes: [...scopes], ...advertised });
-      response.setHeader('www-authenticate', challenge.headers.get('www-authenticate') ?? 'Bearer');
-      sendJson(response, challenge.status, await challenge.json());
-      return null;
-    }
+    const options = { verifier: { verifyAccessToken }, ...advertise(metadataUrl) };
+    const found = await mapDatabaseErrors(() => verifyBearerToken(headers.authorization, options).catch(returnOAuthError));
+    if (found instanceof OAuthError) throw found;
+    return found;
   };
 
   /** Counts requests from the token's person. If there are too many, sends a 429 and returns true. */
@@ -88,10 +78,14 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, bodySha
   };
 
   /** Reads the body of a request whose token is valid, and runs the SDK. */
-  const respond = async (request: IncomingMessage, response: ServerResponse, auth: AuthInfo, memory: KeyBodies): Promise<void> => {
+  const respond = async (
+    request: IncomingMessage,
+    response: ServerResponse,
+    { auth, memory, authorizeAgain }: { auth: AuthInfo; memory: KeyBodies; authorizeAgain: AuthorizeAgain },
+  ): Promise<void> => {
     let body: unknown;
     if (request.method === 'POST') {
-      const bytes = await readBody(request, maxMessageBytes, memory);
+      const bytes = await readBody(request, maxMessageBytes, memory, authorizeAgain);
       let text: string;
       try {
         text = utf8.decode(bytes);
@@ -115,11 +109,17 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, bodySha
     async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
       const foreign = findForeignHost(resource(), request.headers);
       if (foreign !== null) return sendRpcError(response, 403, jsonRpc.refused, foreign);
-      const auth = await mapDatabaseErrors(() => authenticate(request, response, describeResource(resource(), request.headers)));
-      if (auth === null) return;
-      if (isTooFrequent(response, auth, 1)) return;
-      const body = bodyShares.ofAccount(accessOf(auth).person.id);
-      await respond(request, response, auth, body).finally(body.releaseAll);
+      const described = describeResource(resource(), request.headers);
+      const authorizeAgain = (): Promise<AuthInfo> => authenticate(request, described);
+      try {
+        const auth = await authenticate(request, described);
+        if (isTooFrequent(response, auth, 1)) return;
+        const memory = bodyShares.ofAccount(accessOf(auth).person.id);
+        await respond(request, response, { auth, memory, authorizeAgain }).finally(memory.releaseAll);
+      } catch (error) {
+        if (!(error instanceof OAuthError)) throw error;
+        await sendChallenge(response, error, described);
+      }
     },
     /** Sends the metadata of the protected resource (RFC 9728). Clients don't need a token for it. */
     async sendMetadata(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -142,6 +142,23 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, bodySha
       await handler.close();
     },
   };
+}
+
+/** Sends a 401 that tells the client where to get a token. */
+async function sendChallenge(response: ServerResponse, error: OAuthError, { metadataUrl }: Resource): Promise<void> {
+  // Ask for all scopes at once, so that people don't have to sign in again later.
+  const challenge = bearerAuthChallengeResponse(error, { requiredScopes: [...scopes], ...advertise(metadataUrl) });
+  response.setHeader('www-authenticate', challenge.headers.get('www-authenticate') ?? 'Bearer');
+  sendJson(response, challenge.status, await challenge.json());
+}
+
+function returnOAuthError(error: unknown): OAuthError {
+  if (error instanceof OAuthError) return error;
+  throw error;
+}
+
+function advertise(resourceMetadataUrl: string | undefined): { readonly resourceMetadataUrl?: string } {
+  return resourceMetadataUrl === undefined ? {} : { resourceMetadataUrl };
 }
 
 function accessOf(auth: AuthInfo | undefined): Access {

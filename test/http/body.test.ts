@@ -33,7 +33,7 @@ async function abandoned(head: string, use: (request: IncomingMessage) => Promis
 
 test('readBody rejects if the caller has already disconnected', async () => {
   await abandoned('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\nabc', async (request) => {
-    await expect(readBody(request, maxBodyBytes, null)).rejects.toBeInstanceOf(ClientDisconnectedError);
+    await expect(readBody(request, maxBodyBytes, null, null)).rejects.toBeInstanceOf(ClientDisconnectedError);
   });
 });
 
@@ -41,7 +41,7 @@ test.each([16_384, maxBodyBytes])('joins the chunks of a request body of up to %
   for (const count of [63, 64, 65, 1_023, 1_024, 1_025, 5_000]) {
     const chunks = Array.from({ length: count }, (_, index) => Buffer.from([index % 251]));
     const request = Object.assign(Readable.from(chunks), { headers: {} });
-    expect((await readBody(request as unknown as IncomingMessage, limit, null)).equals(Buffer.concat(chunks))).toBe(true);
+    expect((await readBody(request as unknown as IncomingMessage, limit, null, null)).equals(Buffer.concat(chunks))).toBe(true);
   }
 });
 
@@ -54,7 +54,7 @@ test('reads a request body that arrived together with its headers', async () => 
     const request = Object.assign(new Readable({ read: () => undefined }), { headers }) as unknown as IncomingMessage;
     for (const part of body) request.push(part);
     setImmediate(() => request.push(null));
-    return [request, readBody(request, 3, bodies)];
+    return [request, readBody(request, 3, bodies, null)];
   };
   const [request, bytes] = read('tea');
   expect((await bytes).toString()).toBe('tea');
@@ -70,7 +70,7 @@ test('reads a request body that arrived together with its headers', async () => 
 test('waits for the rest of a request body if only a part of it arrived with the headers', async () => {
   const request = Object.assign(new Readable({ read: () => undefined }), { headers: { 'content-length': '6' } });
   request.push('tea');
-  const body = readBody(request as unknown as IncomingMessage, maxBodyBytes, null);
+  const body = readBody(request as unknown as IncomingMessage, maxBodyBytes, null, null);
   request.push('pot');
   request.push(null);
   expect((await body).toString()).toBe('teapot');
@@ -80,7 +80,7 @@ test('disconnects a caller that takes longer than five minutes to send the body'
   mock.timers.enable({ apis: ['setTimeout'] });
   try {
     const request = Object.assign(new Readable({ read: () => undefined }), { headers: {}, complete: false });
-    const body = readBody(request as unknown as IncomingMessage, maxBodyBytes, null);
+    const body = readBody(request as unknown as IncomingMessage, maxBodyBytes, null, null);
     await nextTurn();
     request.push('a');
     mock.timers.tick(300_000);
@@ -103,7 +103,7 @@ test('reads up to one mebibyte of large request bodies per turn of the event loo
   let isRead = false;
   const reading = Promise.all(
     Array.from({ length: 4 }, () =>
-      readBody(Object.assign(Readable.from(chunks()), { headers: {} }) as unknown as IncomingMessage, maxBodyBytes, null),
+      readBody(Object.assign(Readable.from(chunks()), { headers: {} }) as unknown as IncomingMessage, maxBodyBytes, null, null),
     ),
   ).finally(() => {
     isRead = true;

@@ -1,7 +1,7 @@
 /** Handles submitted forms: checks the CSRF token, runs the action and records it in the audit log. */
 import type { Response } from 'express';
 import { GatewayError, gatewayError } from '../../core/errors.ts';
-import type { KeyBodies } from '../../http/body.ts';
+import type { AuthorizeAgain, KeyBodies } from '../../http/body.ts';
 import { type FormLimits, readForm } from '../../http/form-body.ts';
 import { type ChangeRecorder, recordChange } from '../../people/record-change.ts';
 import { createFieldErrors } from './field-errors.ts';
@@ -21,17 +21,18 @@ interface Submission {
   readonly visited: VisitedProject | null;
   readonly response: Response;
   readonly body: KeyBodies;
+  readonly authorizeAgain: AuthorizeAgain | null;
 }
 
 /** Runs the action of a form. If the input is rejected, the form is shown again with the errors. */
 export async function runSubmitted(
   route: ActionRoute,
-  { context, visit, visited, response, body }: Submission,
+  { context, visit, visited, response, body, authorizeAgain }: Submission,
   recorder: ChangeRecorder,
   responder: Responder,
 ): Promise<void> {
   const limits = route.access === 'anyone' ? visitorFormLimits : { maxBytes: route.maxBytes ?? maxFormBytes };
-  const form = await readForm(visit.request, limits, body);
+  const form = await readForm(visit.request, limits, body, authorizeAgain);
   if (!visit.secrets.some((secret) => isCsrfToken(form.get('csrf'), secret)))
     throw gatewayError('forbidden', { message: 'the form has expired: go back, reload the page and submit it again' });
   let result: ActionResult;

@@ -125,7 +125,10 @@ function createHandler(route: ConsoleRoute, options: ConsoleRouterOptions, respo
       const origin = options.publicUrl() ?? visit.url.origin;
       const context = toContext(visit, { visited, zone, origin, signal: abortedByClient(response) });
       if (route.method === 'get') await responder.send(response, await route.handle(context), visit, visited);
-      else await runSubmitted(route, { context, visit, visited, response, body }, options, responder);
+      else {
+        const authorizeAgain = route.access === 'anyone' ? null : () => assertUnchanged(route.access, visit, visited, options);
+        await runSubmitted(route, { context, visit, visited, response, body, authorizeAgain }, options, responder);
+      }
     } catch (error) {
       if (error instanceof ClientDisconnectedError || response.destroyed) return;
       await responder.sendError(response, error, visit, visited);
@@ -162,6 +165,14 @@ async function authorize(access: Access, { session, request }: Visit, options: C
   }
 }
 
+/** Throws if the session has ended since the form began to arrive, or if the person has another role by now. */
+async function assertUnchanged(access: Access, visit: Visit, visited: VisitedProject | null, options: ConsoleRouterOptions): Promise<void> {
+  const now = await createVisit(visit.request, { sessions: options.sessions, now: options.clock.now() });
+  if (now.session === null) throw sessionEnded();
+  const role = (await authorize(access, now, options))?.role;
+  if (role !== visited?.role) throw gatewayError('forbidden', { message: 'your role in the project has changed; reload the page' });
+}
+
 /**
  * Shows the submitted input, so that people don't lose it when they have to sign in. Without input, redirects to the
  * sign-in page. If a script sent the form, returns an error because the input is still on the page.
@@ -172,7 +183,7 @@ async function askToSignIn(
   responder: Responder,
 ): Promise<void> {
   if (route.method === 'post' && visit.isPartial) throw sessionEnded();
-  const form = route.method === 'post' ? await readForm(visit.request, keptFormLimits, body).catch(() => null) : null;
+  const form = route.method === 'post' ? await readForm(visit.request, keptFormLimits, body, null).catch(() => null) : null;
   const page = form && keptFormPage(form, visit);
   if (!page) return redirectToSignIn(response, visit);
   if (visit.newCookie) setCookies(response, [visit.newCookie], visit);

@@ -130,12 +130,6 @@ export function* scanElements(bytes: Buffer, start: number): Generator<Pick<Memb
   }
 }
 
-/** Returns the kind of the first element of the array at `start`, or null if the array is empty. */
-export function firstElementKind(bytes: Buffer, start: number): ValueKind | null {
-  const at = skipSpace(bytes, start + 1);
-  return bytes[at] === closeBracket ? null : kindAt(bytes, at);
-}
-
 /**
  * Returns the key at `span`, or null if it isn't one of the wanted ones. In JSON, a key can be up to six times as long
  * as its text, because each character may be escaped as `\uXXXX`.

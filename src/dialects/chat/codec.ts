@@ -16,7 +16,6 @@ import {
   parseUser,
   rejectBody,
   rejectDuplicateKeys,
-  startsWithObject,
 } from '../json/body-members.ts';
 import { appendBounded } from '../json/bounded-text.ts';
 import { countGeneratedText } from '../json/generated-text.ts';
@@ -44,7 +43,7 @@ function parseRequest(body: Buffer, spans: BodySpans): RequestSummary {
   const stream = parseStream(spans, 'stream: must be a boolean');
   const messages = members.get('messages');
   if (!messages) rejectBody('messages: is required');
-  if (messages.kind !== 'array' || !startsWithObject(body, messages)) rejectBody('messages: must be a list of objects');
+  if (messages.kind !== 'array') rejectBody('messages: must be a list');
   return {
     model: parseStringMember(body, model) || null,
     stream,

@@ -1,5 +1,5 @@
 import { gatewayError } from '../../core/errors.ts';
-import { type BodySpans, decodeString, firstElementKind, type Member, type SkipMember, scanObject } from '../../core/json/spans.ts';
+import { type BodySpans, decodeString, type Member, type SkipMember, scanObject } from '../../core/json/spans.ts';
 import { JsonSyntaxError } from '../../core/json/syntax.ts';
 import { factsOf } from './body-facts.ts';
 import { knownRegionsOf, unknownPieces } from './known-regions.ts';
@@ -66,14 +66,6 @@ export function parseStream({ members }: BodySpans, message: string): boolean {
   const kind = members.get('stream')?.kind ?? 'null';
   if (kind !== 'true' && kind !== 'false' && kind !== 'null') rejectBody(message);
   return kind === 'true';
-}
-
-/**
- * Returns true if the array is empty or its first element is an object. Vendors check the other elements, because
- * scanning a whole history would take too long.
- */
-export function startsWithObject(body: Buffer, { value }: Member): boolean {
-  return ['object', null].includes(firstElementKind(body, value.start));
 }
 
 export function parseStringMember(body: Buffer, member: Member | undefined): string | null {

@@ -17,7 +17,6 @@ import {
   parseUser,
   rejectBody,
   rejectDuplicateKeys,
-  startsWithObject,
 } from '../json/body-members.ts';
 import { appendBounded } from '../json/bounded-text.ts';
 import { countGeneratedText } from '../json/generated-text.ts';
@@ -52,7 +51,7 @@ function parseRequest(body: Buffer, spans: BodySpans): RequestSummary {
   const maxTokens = members.get('max_tokens');
   if (!maxTokens) rejectBody('max_tokens: Field required');
   if (maxTokens.kind !== 'number') rejectBody('max_tokens: Input should be a valid integer');
-  requireMessages(body, spans);
+  requireMessages(spans);
   return { model, stream, maxOutputTokens: parseOutputLimit(body, spans, limits), user: parseMetadataUser(body, members.get('metadata')) };
 }
 
@@ -70,11 +69,10 @@ export function parseModel(body: Buffer, { members }: BodySpans): string | null 
   return parseStringMember(body, model) || null;
 }
 
-export function requireMessages(body: Buffer, { members }: BodySpans): void {
+export function requireMessages({ members }: BodySpans): void {
   const list = members.get('messages');
   if (!list) rejectBody('messages: Field required');
   if (list.kind !== 'array') rejectBody('messages: Input should be a valid list');
-  if (!startsWithObject(body, list)) rejectBody('messages.0: Input should be an object');
 }
 
 function parseResponse(bytes: Buffer): ResponseSummary | null {

@@ -14,7 +14,7 @@ export const countTokens: RouteCodec = { ...messages, path: '/messages/count_tok
 function parseRequest(body: Buffer, spans: BodySpans): RequestSummary {
   rejectDuplicateKeys(spans, ['model', 'messages', 'system', 'tools']);
   const model = parseModel(body, spans);
-  requireMessages(body, spans);
+  requireMessages(spans);
   return { model, stream: false, maxOutputTokens: null, user: null };
 }
 

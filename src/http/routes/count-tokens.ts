@@ -3,6 +3,7 @@
  * requests are neither recorded nor counted against any ceiling.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Caller } from '../../core/call.ts';
 import { newId } from '../../core/ids.ts';
 import type { BodySpans } from '../../core/json/spans.ts';
 import { largeBytes } from '../../core/low-priority-thread.ts';
@@ -34,10 +35,13 @@ export function createCountTokensRoute(deps: CountTokensRouteDeps) {
     let bodyBytes = 0;
     try {
       const startedAt = clock.now();
-      const caller = await findCaller(parseKey(request.headers, true));
+      const authenticate = (): Promise<Caller> => findCaller(parseKey(request.headers, true));
+      let caller = await authenticate();
       checkContentType(request);
       bodies = bodyMemory.of(caller.projectId, caller.quotaKeyId);
-      const body = await readBody(request, maxBodyBytes, bodies);
+      const body = await readBody(request, maxBodyBytes, bodies, async () => {
+        caller = await authenticate();
+      });
       bodyBytes = body.length;
       const project = await findProject(caller.projectId);
       const now = clock.now();

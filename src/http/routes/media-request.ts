@@ -14,6 +14,8 @@ interface Authenticated {
   readonly id: string;
   readonly startedAt: number;
   readonly caller: Caller;
+  /** Authenticates the request again, because its body may take minutes to arrive. */
+  readonly findCaller: () => Promise<Caller>;
   readonly headers: IncomingHttpHeaders;
 }
 
@@ -37,13 +39,16 @@ export function createMediaHandler(
 ): MediaHandler {
   return createHandler({ ...deps, route }, checkContentType, async (source, request, response) => {
     const bodies = deps.bodyMemory.of(source.caller.projectId, source.caller.quotaKeyId);
-    const body = await readBody(request, maxBodyBytes, bodies);
+    let { caller } = source;
+    const body = await readBody(request, maxBodyBytes, bodies, async () => {
+      caller = await source.findCaller();
+    });
     const bodyBytes = body.length;
     try {
       // Load the project as late as possible, because the body may take minutes to arrive and the project may have
       // changed in the meantime.
       const project = await deps.findProject(source.caller.projectId);
-      await handle({ ...source, project, body, bodyBytes }, response);
+      await handle({ ...source, caller, project, body, bodyBytes }, response);
     } finally {
       bodies.release(bodyBytes);
     }
@@ -75,9 +80,10 @@ function createHandler<ContentType>(
     const { headers } = request;
     let caller: Caller | null = null;
     try {
-      caller = await findCaller(parseKey(headers, false));
+      const authenticate = (): Promise<Caller> => findCaller(parseKey(headers, false));
+      caller = await authenticate();
       const type = checkType(request);
-      await handle({ id, startedAt, caller, headers }, request, response, type);
+      await handle({ id, startedAt, caller, findCaller: authenticate, headers }, request, response, type);
     } catch (error) {
       recordRefusal(error, { id, startedAt, route, caller, source: parseSource(headers), requestedModel: null });
       sendError(response, toPlainTextError(error), 'chat', deps, id);
@@ -86,7 +92,7 @@ function createHandler<ContentType>(
 }
 
 export function toMediaCall(
-  { id, startedAt, caller, project, headers }: MediaCallSource,
+  { id, startedAt, caller, project, headers }: Omit<MediaCallSource, 'findCaller'>,
   { route, requestedModel, bodyBytes }: Pick<MediaCall, 'route' | 'requestedModel' | 'bodyBytes'>,
 ): MediaCall {
   const source = parseSource(headers);

@@ -41,17 +41,21 @@ export function createMediaRoutes(deps: MediaRouteDeps): Readonly<Record<MediaRo
     createUploadHandler(deps, kind.route, async (source, request, response) => {
       const { settings } = source.project;
       const texts: string[] = [];
+      let { caller } = source;
       const options = {
         boundary: source.boundary,
         fieldNames: kind.fieldNames,
         collected: settings.rules.input ? { fileNames: kind.fileNames, texts } : null,
         memory: deps.bodyMemory.of(source.caller.projectId, source.caller.quotaKeyId),
+        authorizeAgain: async () => {
+          caller = await source.findCaller();
+        },
       };
       const { model, fields, countImages, bodyBytes, readAll, bodyFor, release } = await readUpload(request, options);
       try {
         assertModel(model);
         if (kind.route === 'images') assertImageModel(model);
-        const call = toMediaCall(source, { route: kind.route, requestedModel: model, bodyBytes });
+        const call = toMediaCall({ ...source, caller }, { route: kind.route, requestedModel: model, bodyBytes });
         const cancellation = startStream(response);
         const stream = await relayUpload(call, settings, { kind, fields, texts, countImages, readAll, bodyFor, cancellation });
         if (kind.route === 'images') setFormatWarning(response, fields.get('response_format') ?? null);

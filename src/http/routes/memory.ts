@@ -65,7 +65,7 @@ export function createMemoryRoutes(deps: MemoryRouteDeps) {
     { projectId, quotaKeyId }: Caller,
   ): Promise<MemoryBody<Name>> => {
     const memory = deps.bodyMemory.of(projectId, quotaKeyId);
-    const body = await readOptionalBody(request, maxBodyBytes, memory);
+    const body = await readOptionalBody(request, maxBodyBytes, memory, () => findCaller(parseKey(request.headers, false)));
     if (body === null) return parseMemoryBody(null, { name });
     const bodyBytes = body.length;
     try {

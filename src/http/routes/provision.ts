@@ -73,10 +73,10 @@ export function createProvisionRoutes(deps: ProvisionRouteDeps): Router {
   for (const name of ['source', 'email', 'subject']) router.param(name, rejectQuery);
   router.use(rejectNullCharacters);
   // The catalog and memory transfer routes accept larger bodies, so they have to come before the general `readJson`.
-  router.put('/catalog', readJson(maxCatalogBytes));
+  router.put('/catalog', readJson(maxCatalogBytes, deps.adminTokens));
   addCatalogRoutes(responders, deps.catalog);
   addMemoryTransferRoutes(responders, deps);
-  router.use(readJson(maxSettingsBytes));
+  router.use(readJson(maxSettingsBytes, deps.adminTokens));
   addSettingsRoutes(responders, deps);
   addKeyRoutes(responders, deps);
   addBatchRoutes(responders, deps.batches);

@@ -90,11 +90,16 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
     let call: Call | null = null;
     let errorCodes = parseErrorCodes(request.headers);
     try {
-      const known = await findCaller(parseKey(request.headers, route === 'messages'));
-      caller = known;
+      const authenticate = async (): Promise<Caller> => {
+        caller = await findCaller(parseKey(request.headers, route === 'messages'));
+        return caller;
+      };
+      let known = await authenticate();
       checkContentType(request);
       bodies = bodyMemory.of(known.projectId, known.quotaKeyId);
-      const received = await readBody(request, maxBodyBytes, bodies);
+      const received = await readBody(request, maxBodyBytes, bodies, async () => {
+        known = await authenticate();
+      });
       bodyBytes = received.length;
       const isLarge = bodyBytes >= largeBytes;
       const body = conversion && !isLarge ? conversion.toRoute(received) : received;
