@@ -23,7 +23,8 @@ export function requireToken(adminTokens: () => readonly string[]) {
   };
 }
 
-function checkToken(request: Request, adminTokens: () => readonly string[]): void {
+/** Throws `missing_key` or `invalid_key`. */
+export function checkToken(request: Request, adminTokens: () => readonly string[]): void {
   const given = sha256(parseToken(request));
   // Check all tokens. If we stopped at the first match, the timing would reveal which token it was.
   if (!adminTokens().filter((token) => timingSafeEqual(given, sha256(token))).length)

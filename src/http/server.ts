@@ -143,8 +143,9 @@ export function createHealthServer(deps: HealthServerDeps): Server {
   );
 }
 
+/** Paths are case-sensitive, so that a proxy's rule for `/provision` also covers every path that we serve there. */
 function createExpress(): Express {
-  return express().disable('x-powered-by').disable('etag');
+  return express().disable('x-powered-by').disable('etag').enable('case sensitive routing');
 }
 
 /**

@@ -255,6 +255,10 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
         if (before.revokedAt !== null) throw gatewayError('conflict', { message: 'the key is revoked; issue a new one' });
         check?.(toKeyInputJson(before));
         const settings = applyKeyChange(before, input, now);
+        if (chain.some(({ id }) => id > row.id) && isLater(settings.expiresAt, before.expiresAt))
+          throw gatewayError('conflict', {
+            message: 'the key was rotated, so it cannot be valid for longer; use the key that replaced it',
+          });
         await updateKey(tx, row.id, settings, chain);
         return { chain, before, after: { ...before, ...settings } };
       });
@@ -303,6 +307,11 @@ async function lockKey(
   const row = chain.find(({ id }) => id === found.id);
   if (!row) throw keyNotFound();
   return { row, chain };
+}
+
+/** Compares the times at which keys expire. Null stands for never. */
+function isLater(one: number | null, other: number | null): boolean {
+  return other !== null && (one === null || one > other);
 }
 
 function keyNotFound(): GatewayError {

@@ -9,6 +9,7 @@ import { endAccess, endSignIns } from './end-access.ts';
 import { assertPassword, hashPassword } from './password.ts';
 import type { Person } from './person.ts';
 import { type NewPerson, nameFromEmail, newPersonInput, parseName, personChange } from './person-input.ts';
+import { accessEnded } from './sessions.ts';
 
 /** A person together with details that only administrators see. */
 export interface PersonRecord extends Person {
@@ -68,11 +69,12 @@ export function createAccounts({ database, clock }: { readonly database: Databas
     /**
      * Changes the name, the admin flag or `disabled`, as given in a request body. If a person is disabled, their
      * sessions, sign-in links and personal tokens end. If the account is confirmed, we also disable unconfirmed
-     * accounts with the same address.
+     * accounts with the same address. With `keepAdmin`, throws `conflict` if no other deployment admin would be left.
      */
-    change(personId: string, input: unknown): Promise<PersonRecord> {
+    change(personId: string, input: unknown, { keepAdmin = false } = {}): Promise<PersonRecord> {
       const { name = null, admin = null, disabled = null } = parseOrBadRequest(personChange, input);
       return database.transaction(async (tx) => {
+        if (keepAdmin && (admin === false || disabled === true)) await keepAnotherAdmin(tx, personId);
         await tx.query(
           `update people set name = coalesce($2::text, name), is_admin = coalesce($3::boolean, is_admin) where id = $1::uuid`,
           [personId, name, admin],
@@ -97,16 +99,26 @@ export function createAccounts({ database, clock }: { readonly database: Databas
     },
     /**
      * Sets a password. This ends the person's sign-in links and all of their sessions except `sessionId`. With
-     * `revokeTokens`, it also revokes their personal tokens.
+     * `revokeTokens`, it also revokes their personal tokens. `oldHash` is the hash of the current password, which the
+     * person has just proved to know, or null if they have none.
+     *
+     * Throws `forbidden` if the session has ended or the password has changed in the meantime. Otherwise, somebody who
+     * was just locked out could still set a password.
      */
     async setPassword(
       personId: string,
       password: string,
-      { sessionId, revokeTokens }: { sessionId: string; revokeTokens: boolean },
+      { sessionId, oldHash, revokeTokens }: { sessionId: string; oldHash: string | null; revokeTokens: boolean },
     ): Promise<void> {
       assertPassword(password, (await get(personId)).email);
       const hash = await hashPassword(password);
       await database.transaction(async (tx) => {
+        const [person] = await tx.query(
+          'select 1 from people where id = $1::uuid and disabled_at is null and password_hash is not distinct from $2::text for update',
+          [personId, oldHash],
+        );
+        const [session] = await tx.query('select 1 from sessions where id = $1::uuid', [sessionId]);
+        if (!person || !session) throw accessEnded();
         await setPasswordHash(tx, personId, hash);
         if (revokeTokens) await endAccess(tx, personId, clock.now(), sessionId);
         else await endSignIns(tx, personId, sessionId);
@@ -164,6 +176,13 @@ export function mayHavePassword({ hasPassword, hasOidc, onlyProject }: PersonRec
 
 /** Matches account $1. If it's confirmed, also matches the unconfirmed accounts with the same address. */
 const ofPersonSql = `(id = $1::uuid or claimed_email = (select email from people confirmed where id = $1::uuid and project_id is null))`;
+
+/** Locks the deployment admins, so that two of them can't demote each other at the same time. */
+async function keepAnotherAdmin(tx: Queries, personId: string): Promise<void> {
+  const admins = await tx.query<{ id: string }>('select id from people where is_admin and disabled_at is null order by id for update');
+  if (admins.every(({ id }) => id === personId))
+    throw gatewayError('conflict', { message: 'the deployment needs an admin: make somebody else an admin first' });
+}
 
 /**
  * Disables or enables an account, together with the unconfirmed accounts that have the same address. An unconfirmed

@@ -90,11 +90,28 @@ export function createMembers({ database, clock }: { readonly database: Database
      */
     put: (projectId: string, personId: string, role: Role): Promise<{ member: Member; previous: Role | null }> =>
       database.transaction(async (tx) => {
-        const [elsewhere] = await tx.query('select 1 from people where id = $1::uuid and project_id <> $2::uuid', [personId, projectId]);
-        if (elsewhere) throw memberNotFound();
+        const [person] = await tx.query(
+          'select 1 from people where id = $1::uuid and (project_id is null or project_id = $2::uuid) for share',
+          [personId, projectId],
+        );
+        if (!person) throw memberNotFound();
         const previous = await readMember(tx, projectId, personId);
         if (previous && role !== 'owner') await keepOwner(tx, projectId, personId);
         return { member: await addMember(tx, projectId, { personId, role, since: clock.now() }), previous: previous?.role ?? null };
+      }),
+    /**
+     * Changes the role of a member. Throws `not_found` if the person isn't a member, and `conflict` if the project would
+     * lose its last owner.
+     */
+    changeRole: (projectId: string, personId: string, role: Role): Promise<{ member: Member; previous: Role }> =>
+      database.transaction(async (tx) => {
+        if (role !== 'owner') await keepOwner(tx, projectId, personId);
+        const [previous] = await tx.query<{ role: Role }>(
+          'select role from members where project_id = $1::uuid and person_id = $2::uuid for update',
+          [projectId, personId],
+        );
+        if (!previous) throw memberNotFound();
+        return { member: await addMember(tx, projectId, { personId, role, since: clock.now() }), previous: previous.role };
       }),
     /**
      * Removes and returns a member. If the account is unconfirmed, it's deleted too. Throws `not_found`, or `conflict`
@@ -126,9 +143,12 @@ export function createMembers({ database, clock }: { readonly database: Database
         }
         if (!(await wasRemoved(tx, projectId, personId, clock.now() - undoMs)))
           throw gatewayError('bad_request', { message: 'the removal can no longer be undone; add the member again below' });
-        const [person] = await tx.query('select 1 from people where id = $1::uuid and project_id is null for share', [personId]);
+        const [person] = await tx.query<{ email: string }>(
+          'select email from people where id = $1::uuid and project_id is null for share',
+          [personId],
+        );
         if (!person) throw gatewayError('not_found', { message: 'the account was deleted in the meantime' });
-        if (await readMember(tx, projectId, personId)) throw gatewayError('conflict', { message: `${shown.name} is already a member` });
+        if (await isMember(tx, projectId, person.email)) throw gatewayError('conflict', { message: `${shown.name} is already a member` });
         return addMember(tx, projectId, { personId, role, since });
       });
     },
@@ -149,16 +169,20 @@ async function wasRemoved(tx: Queries, projectId: string, personId: string, sinc
   return removals.length > 0;
 }
 
+/** Locks the project, so that the address can't be added twice at the same time. */
+async function isMember(tx: Queries, projectId: string, email: string): Promise<boolean> {
+  await tx.query('select 1 from projects where id = $1::uuid for update', [projectId]);
+  const members = await readMembers(tx, `where members.project_id = $1::uuid and ${shownEmailSql} = $2::text`, [projectId, email]);
+  return members.length > 0;
+}
+
 /** Adds a member with an unconfirmed account, which is created unless the project already has one for this address. */
 async function addInvited(
   tx: Queries,
   projectId: string,
   { email, name, role, since }: { readonly email: string; readonly name: string; readonly role: Role; readonly since: number },
 ): Promise<Member> {
-  // Lock the project, so that concurrent invitations can't add the same address twice.
-  await tx.query('select 1 from projects where id = $1::uuid for update', [projectId]);
-  const members = await readMembers(tx, `where members.project_id = $1::uuid and ${shownEmailSql} = $2::text`, [projectId, email]);
-  if (members.length > 0)
+  if (await isMember(tx, projectId, email))
     throw gatewayError('conflict', {
       issues: [{ path: 'email', message: 'is already a member; change the role in the list instead' }],
     });

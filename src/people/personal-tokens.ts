@@ -56,7 +56,7 @@ export function createPersonalTokens({ database, clock }: { readonly database: D
   return {
     /**
      * Creates a token from `name`, `scopes` and `days`. Only the result of this call contains the token itself. Throws
-     * `bad_request`, or `conflict` if the person has too many tokens.
+     * `bad_request`, or `conflict` if the person is disabled or has too many tokens.
      */
     async create(personId: string, input: unknown): Promise<{ token: string; record: PersonalToken }> {
       const { name, scopes: granted, days } = parseOrBadRequest(inputSchema, input);
@@ -65,12 +65,15 @@ export function createPersonalTokens({ database, clock }: { readonly database: D
       const token = `gwp_${prefix}_${createSecret().secret}`;
       const [row] = await database.query<TokenRow>(
         `insert into personal_tokens (id, person_id, prefix, token_sha256, name, scopes, created_at, expires_at)
-         select $1::uuid, $2::uuid, $3::text, $4::bytea, $5::text, $6::text[], $7::timestamptz, $8::timestamptz
-          where (select count(*) from personal_tokens where person_id = $2::uuid and ${isUsable('$7')}) < $9::integer
+         select $1::uuid, id, $3::text, $4::bytea, $5::text, $6::text[], $7::timestamptz, $8::timestamptz
+           from people
+          where id = $2::uuid and disabled_at is null
+            and (select count(*) from personal_tokens where person_id = $2::uuid and ${isUsable('$7')}) < $9::integer
+            for share
          returning ${columns}`,
         [newId(now), personId, prefix, sha256(token), name, toScopes(granted), new Date(now), new Date(now + days * dayMs), maxTokens],
       );
-      if (!row) throw gatewayError('conflict', { message: `you already have ${maxTokens} tokens; revoke one first` });
+      if (!row) throw gatewayError('conflict', { message: `the account is disabled or already has ${maxTokens} tokens; revoke one first` });
       return { token, record: toRecord(row) };
     },
     /** Returns the person's usable tokens, newest first. */

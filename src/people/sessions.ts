@@ -3,6 +3,7 @@
  * new session, so it's no use to plant a secret before somebody signs in (session fixation). Each request looks up its
  * session in the database, so a session that's revoked ends in every process immediately.
  */
+import { type GatewayError, gatewayError } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import { sha256 } from '../core/sha256.ts';
 import { type Clock, dayMs } from '../core/time.ts';
@@ -23,25 +24,38 @@ export interface SessionRecord extends Omit<Session, 'person' | 'preferences'> {
   readonly userAgent: string | null;
 }
 
+interface NewSession {
+  readonly userAgent: string | null;
+  readonly replaces?: string | null;
+  readonly passwordHash?: string | null;
+}
+
 export type Sessions = ReturnType<typeof createSessions>;
 
 export function createSessions({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
   return {
     /**
      * Starts a session and returns its secret, of which we only store a hash. If `replaces` is the secret of another
-     * session, that session ends.
+     * session, that session ends. `passwordHash` is the hash that the person's password was verified with, if they
+     * signed in with one.
+     *
+     * Throws `forbidden` if the account was disabled or deleted, or its password was changed, while the person was
+     * signing in. Those changes end all sessions, so they mustn't miss this one.
      */
-    async start(personId: string, { userAgent, replaces = null }: { userAgent: string | null; replaces?: string | null }) {
+    async start(personId: string, { userAgent, replaces = null, passwordHash = null }: NewSession) {
       const now = clock.now();
       const { secret, hash } = createSecret();
       const expiresAt = now + sessionMaxMs;
       await database.transaction(async (tx) => {
         if (replaces !== null) await tx.query('delete from sessions where secret_sha256 = $1::bytea', [sha256(replaces)]);
-        await tx.query(
+        const started = await tx.query(
           `insert into sessions (id, secret_sha256, person_id, user_agent, created_at, last_seen_at, expires_at)
-           values ($1::uuid, $2::bytea, $3::uuid, $4::text, $5::timestamptz, $5::timestamptz, $6::timestamptz)`,
-          [newId(now), hash, personId, userAgent?.slice(0, maxUserAgentLength) ?? null, new Date(now), new Date(expiresAt)],
+           select $1::uuid, $2::bytea, id, $4::text, $5::timestamptz, $5::timestamptz, $6::timestamptz
+             from people where id = $3::uuid and disabled_at is null and ($7::text is null or password_hash = $7::text) for share
+           returning 1`,
+          [newId(now), hash, personId, userAgent?.slice(0, maxUserAgentLength) ?? null, new Date(now), new Date(expiresAt), passwordHash],
         );
+        if (started.length === 0) throw accessEnded();
       });
       return { secret, expiresAt };
     },
@@ -91,6 +105,11 @@ export function createSessions({ database, clock }: { readonly database: Databas
     /** Returns how many sessions were ended. */
     revokeAll: (personId: string, { except }: { except?: string } = {}): Promise<number> => endSessions(database, personId, except),
   };
+}
+
+/** The error for somebody whose access ended while their request was running. */
+export function accessEnded(): GatewayError {
+  return gatewayError('forbidden', { status: 401, message: 'your account has changed in the meantime; sign in again' });
 }
 
 /** Ends all of a person's sessions except one. Returns how many were ended. */

@@ -53,16 +53,21 @@ export function createSignInLinks({ database, clock }: { readonly database: Data
   return {
     /**
      * Creates a sign-in link for a person. If `personId` is null, the link creates the account of a deployment admin.
+     * Throws `conflict` if the account is disabled or was deleted.
      */
     async issue(personId: string | null) {
       const now = clock.now();
       const { secret, hash } = createSecret();
       const expiresAt = now + signInLinkMs;
-      await database.query(
+      const issued = await database.query(
         `insert into sign_in_links (secret_sha256, person_id, created_at, expires_at)
-         values ($1::bytea, $2::uuid, $3::timestamptz, $4::timestamptz)`,
+         select $1::bytea, $2::uuid, $3::timestamptz, $4::timestamptz
+          where $2::uuid is null or exists (select 1 from people where id = $2::uuid and disabled_at is null for share)
+         returning 1`,
         [hash, personId, new Date(now), new Date(expiresAt)],
       );
+      if (issued.length === 0)
+        throw gatewayError('conflict', { message: 'this account is disabled; enable it before you create a sign-in link' });
       return { secret, expiresAt };
     },
     find,

@@ -24,7 +24,8 @@ const maxPerAddress = 50;
 const busyMs = 10_000;
 
 export type SignInResult =
-  | { readonly kind: 'ok'; readonly person: PersonRecord }
+  /** `passwordHash` is the stored hash that matches the password. */
+  | { readonly kind: 'ok'; readonly person: PersonRecord; readonly passwordHash: string }
   /** The account doesn't exist, the password is wrong, or the person is disabled. */
   | { readonly kind: 'refused' }
   /** Too many attempts have failed or are in progress. The next one is allowed at `until`. */
@@ -62,7 +63,8 @@ export function createSignIn({ database, clock }: { readonly database: Database;
         [account],
       );
       const matches = await verifyPassword(password, row?.hash ?? null);
-      const person = row && matches ? await readPerson(database, row.id) : null;
+      if (!row?.hash || !matches) return { kind: 'refused' };
+      const person = await readPerson(database, row.id);
       if (!person || person.disabledAt !== null) return { kind: 'refused' };
       // We may only clear the counter for this account from this address. The other two may include attempts by
       // somebody else who is guessing this account's password, or who shares the address, so we only take back our own
@@ -70,7 +72,7 @@ export function createSignIn({ database, clock }: { readonly database: Database;
       await limit.clear(byBoth);
       await limit.takeBack(byAccount);
       await limit.takeBack(byAddress);
-      return { kind: 'ok', person };
+      return { kind: 'ok', person, passwordHash: row.hash };
     },
     /**
      * Finds the person by issuer and subject, or else by verified e-mail address. In the latter case, all other access

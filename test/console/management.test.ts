@@ -177,6 +177,11 @@ describe('keys', () => {
     const rotated = /sk-gw-([a-z0-9]{8})-/.exec(await (await owner.post(`${path}/keys/${prefix}/rotate`, rotation)).text())?.[1];
     const repeated = await owner.post(`${path}/keys/${prefix}/rotate`, rotation);
     expect([repeated.headers.get('location'), await count()]).toEqual([`${path}/keys/${rotated}`, 2]);
+
+    const twice = { name: 'twice', key_id: hiddenValue(await (await owner.get(`${path}/keys/new`)).text(), 'key_id') };
+    const both = await Promise.all([owner.post(`${path}/keys`, twice), owner.post(`${path}/keys`, twice)]);
+    expect(both.map(({ status }) => status).sort()).toEqual([200, 303]);
+
     const elsewhere = await gateway().withProject('reloads');
     const stranger = await signIn(elsewhere, 'owner');
     const foreign = await stranger.post('/console/p/reloads/keys', form);

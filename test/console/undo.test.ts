@@ -43,6 +43,13 @@ describe('undoing the removal of a member', () => {
     expect(await rowOf(person.email)).toBe(before);
     expect(await lastAudit()).toEqual({ action: 'member.restore', outcome: 'ok', detail: { person_id: person.personId, role: 'member' } });
     expect(await textOf(owner.post(`${path}/members/restore`, undo), 422)).toContain('Petra is already a member');
+
+    // An owner adds the address again, which creates an unconfirmed account, and somebody else has the page with the
+    // undo button open.
+    await owner.post(`${path}/members/${person.personId}/remove`);
+    await owner.post(`${path}/members`, { email: person.email, name: 'Petra again', role: 'member' });
+    expect(await textOf(owner.post(`${path}/members/restore`, undo), 422)).toContain('Petra is already a member');
+    expect(await rowOf(person.email)).toContain('Petra again');
   });
 
   test('restoring a removed member whose account was never confirmed creates a new account', async () => {

@@ -153,7 +153,11 @@ describeDatabases('a keyring', (database) => {
     expect(fresh.secret).toContain(`sk-gw-${fresh.record.prefix}-`);
     expect((await keyring.list(project.id)).map(({ id }) => id).sort()).toEqual([old.record.id, fresh.record.id].sort());
     await Promise.all([keyring.find(old.secret), keyring.find(fresh.secret)]);
-    now += 60_000;
+    const extend = (expiresAt: string | null) => keyring.change(project.id, old.record.prefix, { expires_at: expiresAt });
+    for (const expiresAt of [null, new Date(now + 60_001).toISOString()])
+      await expect(extend(expiresAt)).rejects.toMatchObject({ code: 'conflict', message: expect.stringContaining('was rotated') });
+    await extend(new Date(now + 50_000).toISOString());
+    now += 50_000;
     await expect(async () => keyring.find(old.secret)).rejects.toEqual(invalid);
     await keyring.find(fresh.secret);
   });

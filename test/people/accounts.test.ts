@@ -20,6 +20,10 @@ describeDatabases('accounts of people', (database) => {
   let people: People;
   let email = '';
   const address = '192.0.2.1';
+  const hashOf = async (given: string): Promise<string> => {
+    const result = await people.signIn.withPassword({ email, password: given, address });
+    return result.kind === 'ok' ? result.passwordHash : '';
+  };
   beforeEach(async () => {
     now = Date.parse('2026-11-20T10:00:00Z');
     people = createPeople({ database: database(), clock: { now: () => now } });
@@ -125,12 +129,16 @@ describeDatabases('accounts of people', (database) => {
     const { id } = await people.accounts.create({ email, password });
     const [link, unused] = [await people.links.issue(id), await people.links.issue(id)];
     const [mine, other] = [await people.sessions.start(id, { userAgent: null }), await people.sessions.start(id, { userAgent: null })];
-    const sessionId = (await people.sessions.find(mine.secret))?.id ?? '';
+    const current = {
+      sessionId: (await people.sessions.find(mine.secret))?.id ?? '',
+      oldHash: await hashOf(password),
+      revokeTokens: false,
+    };
     const next = 'a new and longer password';
-    await expect(people.accounts.setPassword(id, 'short', { sessionId, revokeTokens: false })).rejects.toMatchObject({
+    await expect(people.accounts.setPassword(id, 'short', current)).rejects.toMatchObject({
       code: 'bad_request',
     });
-    await people.accounts.setPassword(id, next, { sessionId, revokeTokens: false });
+    await people.accounts.setPassword(id, next, current);
     expect(await people.sessions.find(mine.secret)).not.toBeNull();
     expect(await people.sessions.find(other.secret)).toBeNull();
     expect(await people.signIn.withPassword({ email, password: next, address })).toMatchObject({ kind: 'ok' });
@@ -141,15 +149,56 @@ describeDatabases('accounts of people', (database) => {
     expect(await people.sessions.list(id)).toEqual([]);
   });
 
+  test('starts no session and sets no password if access has ended since the password was checked', async () => {
+    const { id } = await people.accounts.create({ email, password });
+    const start = async (passwordHash: string | null) => people.sessions.start(id, { userAgent: null, passwordHash });
+    const oldHash = await hashOf(password);
+    const mine = await start(oldHash);
+    const sessionId = (await people.sessions.find(mine.secret))?.id ?? '';
+    await people.accounts.setPassword(id, 'a new and longer password', { sessionId, oldHash, revokeTokens: false });
+    const ended = { code: 'forbidden', status: 401, message: 'your account has changed in the meantime; sign in again' };
+    await expect(start(oldHash)).rejects.toMatchObject(ended);
+    const attempt = { sessionId, oldHash, revokeTokens: false };
+    await expect(people.accounts.setPassword(id, 'a password of a thief', attempt)).rejects.toMatchObject(ended);
+    const newHash = await hashOf('a new and longer password');
+    await people.sessions.end(mine.secret);
+    await expect(people.accounts.setPassword(id, 'a password of a thief', { ...attempt, oldHash: newHash })).rejects.toMatchObject(ended);
+    await people.accounts.change(id, { disabled: true });
+    await expect(start(newHash)).rejects.toMatchObject(ended);
+    await expect(start(null)).rejects.toMatchObject(ended);
+    await expect(people.links.issue(id)).rejects.toMatchObject({ code: 'conflict' });
+    await expect(people.personalTokens.create(id, { name: 'x', scopes: ['usage:read'], days: 1 })).rejects.toMatchObject({
+      code: 'conflict',
+    });
+    await people.accounts.remove(id);
+    await expect(start(null)).rejects.toMatchObject(ended);
+    await expect(people.links.issue(id)).rejects.toMatchObject({ code: 'conflict' });
+    expect(await people.sessions.list(id)).toEqual([]);
+  });
+
+  test("doesn't let the last two admins demote or disable each other at the same time", async () => {
+    await database().query('update people set is_admin = false');
+    const admins = [
+      await people.accounts.create({ email, admin: true }),
+      await people.accounts.create({ email: uniqueEmail(), admin: true }),
+    ];
+    const changes = [{ admin: false }, { disabled: true }];
+    const done = await Promise.allSettled(admins.map(({ id }, index) => people.accounts.change(id, changes[index], { keepAdmin: true })));
+    expect(done.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+    expect(done.find(({ status }) => status === 'rejected')).toMatchObject({ reason: { code: 'conflict' } });
+    expect(await database().query('select 1 from people where is_admin and disabled_at is null')).toHaveLength(1);
+  });
+
   test('revokes personal tokens when a password is set with a link', async () => {
     const { id } = await people.accounts.create({ email, password });
     const session = await people.sessions.start(id, { userAgent: null });
     const sessionId = (await people.sessions.find(session.secret))?.id ?? '';
     const createToken = () => people.personalTokens.create(id, { name: 'laptop', scopes: ['usage:read'], days: 1 });
     const kept = await createToken();
-    await people.accounts.setPassword(id, 'a new and longer password', { sessionId, revokeTokens: false });
+    await people.accounts.setPassword(id, 'a new and longer password', { sessionId, oldHash: await hashOf(password), revokeTokens: false });
     expect(await people.personalTokens.find(kept.token)).not.toBeNull();
-    await people.accounts.setPassword(id, 'another, longer password', { sessionId, revokeTokens: true });
+    const oldHash = await hashOf('a new and longer password');
+    await people.accounts.setPassword(id, 'another, longer password', { sessionId, oldHash, revokeTokens: true });
     expect(await people.personalTokens.find(kept.token)).toBeNull();
     expect(await people.sessions.find(session.secret)).not.toBeNull();
     const stolen = await createToken();

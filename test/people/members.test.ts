@@ -42,6 +42,23 @@ describeDatabases('members of a project', (database) => {
     expect((await members.list(project)).map(({ personId }) => personId).sort()).toEqual([ann.id, bob.id].sort());
   });
 
+  test("doesn't add a removed member again when their role is changed at the same time", async () => {
+    for (let round = 0; round < 5; round += 1) {
+      const [ann, bob] = [await insertPerson(database()), await insertPerson(database())];
+      for (const { id } of [ann, bob]) await members.put(project, id, 'owner');
+      const unconfirmed = (await members.invite(project, { email: uniqueEmail() }, 'member')).personId;
+      for (const personId of [bob.id, unconfirmed]) {
+        const [removed, changed] = await Promise.allSettled([
+          members.remove(project, personId),
+          members.changeRole(project, personId, 'owner'),
+        ]);
+        expect(removed).toMatchObject({ status: 'fulfilled' });
+        if (changed.status === 'rejected') expect(changed.reason).toMatchObject({ code: 'not_found' });
+        expect((await members.list(project)).filter((member) => member.personId === personId)).toEqual([]);
+      }
+    }
+  });
+
   test('creates an account limited to the project when an owner adds an e-mail address', async () => {
     const people = createPeople({ database: database(), clock });
     const other = await insertProject(database());

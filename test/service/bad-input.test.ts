@@ -29,6 +29,11 @@ function post(path: string, body: string | Uint8Array<ArrayBuffer>, headers: Rec
 
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
 
+it('distinguishes upper and lower case in paths, as the rules of a proxy do', async () => {
+  for (const path of ['/PROVISION/teams', '/Provision/teams', '/METRICS', '/V1/models', '/v1/Models', '/provision/Teams'])
+    await expectChatError(await fetch(gateway.url + path, { headers: bearer(adminToken) }), 404, 'not_found');
+});
+
 describe('the key of a request', () => {
   it('accepts the authorization scheme in upper or lower case', async () => {
     expect((await post(chatPath, JSON.stringify(chatBody), { authorization: `bEARER ${gateway.key}` })).status).toBe(200);

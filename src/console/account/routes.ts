@@ -50,10 +50,12 @@ export function createAccountRoutes({ people }: { readonly people: People }): re
   const changePassword = action('password', 'person.password', async ({ session, remoteAddress }, form) => {
     const person = await accounts.get(session.person.id);
     const { id, email } = person;
+    let oldHash: string | null = null;
     if (person.hasPassword) {
       const attempt = await signIn.withPassword({ email, password: form.get('current') ?? '', address: remoteAddress });
       if (attempt.kind === 'limited') throw gatewayError('bad_request', { message: 'too many failed attempts; try again in 15 minutes' });
       if (attempt.kind === 'refused') throw gatewayError('bad_request', { issues: [{ path: 'current', message: 'is wrong' }] });
+      oldHash = attempt.passwordHash;
     } else if (!mayHavePassword(person)) {
       // People who use an identity provider can't set a password. Otherwise somebody with a stolen session could set
       // one, and keep access even after the identity provider has blocked the person.
@@ -65,7 +67,7 @@ export function createAccountRoutes({ people }: { readonly people: People }): re
     if (form.get('password') !== form.get('repeated'))
       throw gatewayError('bad_request', { issues: [{ path: 'repeated', message: 'must be the same as the new password' }] });
     const revokeTokens = form.has('revoke_tokens');
-    await accounts.setPassword(id, form.get('password') ?? '', { sessionId: session.id, revokeTokens });
+    await accounts.setPassword(id, form.get('password') ?? '', { sessionId: session.id, oldHash, revokeTokens });
     const ended = revokeTokens ? 'your other sessions were signed out and your tokens were revoked' : 'your other sessions were signed out';
     return {
       kind: 'redirect',

@@ -1,4 +1,4 @@
-import { gatewayError } from '../../core/errors.ts';
+import { GatewayError, gatewayError } from '../../core/errors.ts';
 import { asArray } from '../../core/json/narrow.ts';
 import type { StoreDownPolicy } from '../../core/windows.ts';
 import type { KeyRecord } from '../../keys/key-record.ts';
@@ -72,20 +72,33 @@ export function createKeyRoutes(deps: KeyRoutesDeps): readonly ConsoleRoute[] {
     );
   };
 
+  /** Calls `issue`, unless the form was submitted before or is being submitted twice at the same moment. */
+  const issueOnce = async (context: ConsoleContext, form: URLSearchParams, issue: () => Promise<ActionResult>): Promise<ActionResult> => {
+    const repeated = await findIssued(context, form);
+    if (repeated) return repeated;
+    try {
+      return await issue();
+    } catch (error) {
+      const issued = error instanceof GatewayError && error.code === 'conflict' ? await findIssued(context, form) : null;
+      if (issued) return issued;
+      throw error;
+    }
+  };
+
   return [
     get('/keys', 'member', (context) => showKeys(deps, context)),
     get('/keys.csv', 'member', (context) => exportKeys(deps, context)),
     get('/keys/new', 'owner', (context) => showNewKey(context)),
     get('/keys/:prefix', 'member', (context) => showKey(context)),
-    post('/keys', { access: 'owner', action: 'key.issue', invalidForm: showNewKey }, async (context, form) => {
-      const repeated = await findIssued(context, form);
-      if (repeated) return repeated;
-      assertTimeZone(form);
-      const input = readKeyInput(form, context.zone);
-      assertKnownModels(context, input.models);
-      const issued = await keyring.issue(context.project.id, input, readNewKeyId(form, context.now));
-      return { kind: 'page', page: issuedPage(context, issued), audit: { prefix: issued.record.prefix, ...input } };
-    }),
+    post('/keys', { access: 'owner', action: 'key.issue', invalidForm: showNewKey }, (context, form) =>
+      issueOnce(context, form, async () => {
+        assertTimeZone(form);
+        const input = readKeyInput(form, context.zone);
+        assertKnownModels(context, input.models);
+        const issued = await keyring.issue(context.project.id, input, readNewKeyId(form, context.now));
+        return { kind: 'page', page: issuedPage(context, issued), audit: { prefix: issued.record.prefix, ...input } };
+      }),
+    ),
     get('/keys/:prefix/edit', 'owner', (context) => showKeyForm(context)),
     post('/keys/:prefix/edit', { access: 'owner', action: 'key.change', invalidForm: showKeyForm }, async (context, form) => {
       assertTimeZone(form);
@@ -99,15 +112,15 @@ export function createKeyRoutes(deps: KeyRoutesDeps): readonly ConsoleRoute[] {
       const notice = 'Saved. Calls that start from now on use these settings.';
       return { kind: 'redirect', to, notice, audit: { name: after.name, changed: auditOf(edit) } };
     }),
-    post('/keys/:prefix/rotate', { access: 'owner', action: 'key.rotate', invalidForm: showKey }, async (context, form) => {
-      const repeated = await findIssued(context, form);
-      if (repeated) return repeated;
-      const graceSeconds = numberOrNull(form, 'grace_seconds') ?? 0;
-      const newId = readNewKeyId(form, context.now);
-      const issued = await keyring.rotate(context.project.id, prefixOf(context), { grace_seconds: graceSeconds }, newId);
-      const audit = { prefix: prefixOf(context), new_prefix: issued.record.prefix, grace_seconds: graceSeconds };
-      return { kind: 'page', page: issuedPage(context, issued), audit };
-    }),
+    post('/keys/:prefix/rotate', { access: 'owner', action: 'key.rotate', invalidForm: showKey }, (context, form) =>
+      issueOnce(context, form, async () => {
+        const graceSeconds = numberOrNull(form, 'grace_seconds') ?? 0;
+        const newId = readNewKeyId(form, context.now);
+        const issued = await keyring.rotate(context.project.id, prefixOf(context), { grace_seconds: graceSeconds }, newId);
+        const audit = { prefix: prefixOf(context), new_prefix: issued.record.prefix, grace_seconds: graceSeconds };
+        return { kind: 'page', page: issuedPage(context, issued), audit };
+      }),
+    ),
     post('/keys/:prefix/revoke', { access: 'owner', action: 'key.revoke', invalidForm: showKey }, async (context, form) => {
       requireConfirmation(form, prefixOf(context));
       const { name, prefix } = await keyring.revoke(context.project.id, prefixOf(context));

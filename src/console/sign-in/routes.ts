@@ -39,7 +39,7 @@ export function createSignInRoutes(deps: SignInDeps): readonly ConsoleRoute[] {
     const [email, password] = [form.get('email') ?? '', form.get('password') ?? ''];
     const result = await people.signIn.withPassword({ email, password, address: context.remoteAddress });
     if (result.kind === 'ok') {
-      return { kind: 'redirect', to: next, setCookies: await startSession(context, result.person, 'password') };
+      return { kind: 'redirect', to: next, setCookies: await startSession(context, result.person, 'password', result.passwordHash) };
     }
     const failure =
       result.kind === 'refused'

@@ -66,7 +66,7 @@ const rejectQuery: RequestParamHandler = ({ originalUrl }, _response, next, _val
 };
 
 export function createProvisionRoutes(deps: ProvisionRouteDeps): Router {
-  const router = express.Router();
+  const router = express.Router({ caseSensitive: true });
   const responders = createResponders(router, { projects: deps.projects, audit: deps.audit, logger: deps.logger });
   router.use(requireToken(deps.adminTokens));
   for (const name of ['id', 'process']) router.param(name, requireUuid);

@@ -254,6 +254,31 @@ describe('the account page', () => {
     expect(await people().signIn.withPassword({ email, password: next, address: '192.0.2.9' })).toMatchObject({ kind: 'ok' });
   });
 
+  test('leaves no session of somebody who keeps signing in with the old password', async () => {
+    const email = uniqueEmail();
+    const { id } = await people().accounts.create({ email, password });
+    const visitor = visit();
+    await submitSignIn(visitor, { email, password });
+    const intruder = visit();
+    const form = await intruder.readForm('/console/sign-in', '/console/sign-in');
+    let isChanged = false;
+    const signIns = (async () => {
+      for (;;) {
+        const wasChanged = isChanged;
+        const { status } = await intruder.post('/console/sign-in', { ...form, email, password });
+        if (wasChanged) return status;
+      }
+    })();
+    const next = 'an even better password';
+    const page = '/console/account';
+    const changed = await visitor.submit(page, `${page}/password`, { current: password, password: next, repeated: next });
+    isChanged = true;
+    expect(changed.status).toBe(303);
+    expect(await signIns).toBe(401);
+    expect(await people().sessions.list(id)).toHaveLength(1);
+    expect(await isSignedIn(visitor)).toBe(true);
+  });
+
   test("revokes a person's own sessions but not those of others", async () => {
     const email = uniqueEmail();
     const { id } = await people().accounts.create({ email, password });

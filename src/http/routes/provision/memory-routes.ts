@@ -4,12 +4,13 @@
  */
 import type { Request } from 'express';
 import { z } from 'zod';
-import { gatewayError } from '../../../core/errors.ts';
+import { GatewayError, gatewayError } from '../../../core/errors.ts';
 import { parseOrBadRequest } from '../../../core/parse-or-bad-request.ts';
 import { hashSubjectHex, isSubject } from '../../../core/subject.ts';
 import type { ExportMemory } from '../../../memory/portability/export-memory.ts';
 import { createTally } from '../../../memory/portability/import-batch.ts';
 import { type ImportMemory, type ImportReport, importFormats } from '../../../memory/portability/import-memory.ts';
+import { checkToken } from '../../admin.ts';
 import { PlainTextError } from '../../plain-text-error.ts';
 import { flag } from '../../query-schemas.ts';
 import { sendFile } from '../../send-response.ts';
@@ -18,11 +19,12 @@ import type { Change, Responders } from './responders.ts';
 export interface MemoryTransferRouteDeps {
   readonly exportMemory: ExportMemory;
   readonly importMemory: ImportMemory;
+  readonly adminTokens: () => readonly string[];
 }
 
 /** These routes have to be added before the middleware that reads JSON bodies. */
 export function addMemoryTransferRoutes({ changeProject, streamProject }: Responders, deps: MemoryTransferRouteDeps): void {
-  const { exportMemory, importMemory } = deps;
+  const { exportMemory, importMemory, adminTokens } = deps;
   streamProject('/teams/:project/memory/export', 'memory.export', async ({ id, slug }, request, response, change) => {
     const { subject = null } = parseOrBadRequest(exportQuery, request.query);
     if (subject !== null) change.note({ subject_sha256: hashSubjectHex(subject) });
@@ -39,7 +41,15 @@ export function addMemoryTransferRoutes({ changeProject, streamProject }: Respon
     const tally = createTally();
     try {
       return toReportJson(
-        await importMemory({ projectId: id, project: slug, format, chunks: readChunks(request), tally, dryRun, restoreErased }),
+        await importMemory({
+          projectId: id,
+          project: slug,
+          format,
+          chunks: readChunks(request, adminTokens),
+          tally,
+          dryRun,
+          restoreErased,
+        }),
       );
     } finally {
       change.note({ format, dry_run: dryRun, restore_erased: restoreErased, records: Object.fromEntries(tally.counts) });
@@ -75,12 +85,16 @@ const importQuery = z.strictObject({ format: z.enum(importFormats).default('gate
 
 /**
  * Unlike the request's default iterator, this one keeps the connection open if we stop early, so that we can still
- * respond.
+ * respond. An import can take hours, so we check the admin token again for each chunk.
  */
-async function* readChunks(request: Request): AsyncGenerator<Uint8Array, void> {
+async function* readChunks(request: Request, adminTokens: () => readonly string[]): AsyncGenerator<Uint8Array, void> {
   try {
-    for await (const chunk of request.iterator({ destroyOnReturn: false })) if (Buffer.isBuffer(chunk)) yield chunk;
+    for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+      checkToken(request, adminTokens);
+      if (Buffer.isBuffer(chunk)) yield chunk;
+    }
   } catch (cause) {
+    if (cause instanceof GatewayError) throw cause;
     throw gatewayError('bad_request', { message: 'the connection was closed before the request body was complete', cause });
   }
 }
