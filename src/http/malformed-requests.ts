@@ -63,6 +63,6 @@ function describeError({ code }: ParseError): Answer {
     case 'HPE_INVALID_HEADER_TOKEN':
       return answer(400, 'a header has a character that HTTP does not allow, such as a control character');
     default:
-      return answer(400, 'the request is not valid HTTP/1.1');
+      return answer(400, 'the request is not valid HTTP');
   }
 }

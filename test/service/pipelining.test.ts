@@ -149,7 +149,7 @@ function parseResponses(bytes: string): Said[] {
  * were sent.
  */
 const isParserRefusal = ({ status, headers, body }: Said): boolean =>
-  status === 400 && headers.get('connection') === 'close' && body === '' && !headers.has('content-type');
+  status === 400 && headers.get('connection') === 'close' && body === 'the request is not valid HTTP\n';
 
 function expectOwnResponse({ status, headers, body }: Said, { kind, isStream }: Asked, mark: string): void {
   expect(headers.get('content-type') ?? '').not.toContain('html');
