@@ -156,9 +156,12 @@ const everythingAbove = new RegExp(
   'u',
 );
 
-/** Matches a command that's about all instructions, e.g. "ignore all instructions". It has to be a sentence of its own. */
+/**
+ * Matches a command that's about all instructions or everything, e.g. "ignore all instructions". It has to be at the
+ * start of a sentence.
+ */
 const allOrders =
-  /(?:^|[.!?:;,\n"'(*] ?|\b(?:please|now|then|just|you (?:must|should|will|can)) )(?:ignore|disregard|forget|bypass|override) all (?:of )?(?:the |these |those |your |my )?(?:instructions?|restrictions|guidelines|guardrails|directives)(?: and| then|[.,;:!\n]|$)/;
+  /(?:^|[.!?:;,\n"'(*] ?|\b(?:please|now|then|just|you (?:must|should|will|can)) )(?:(?:ignore|disregard|forget|bypass|override) all (?:of )?(?:the |these |those |your |my )?(?:instructions?|restrictions|guidelines|guardrails|directives)|(?:ignore|disregard|forget) everything)(?: and| then|[.,;:!\n]|$)/;
 
 const newOrders =
   /\b(?:new|updated|revised|real|secret) (?:system |developer )?(?:instructions?|directives?|orders) ?(?:for (?:you|the (?:ai|assistant|model)))? ?:|\b(?:these|this|the following) (?:new )?(?:instructions?|rules|orders) (?:now )?(?:replace|override|supersede)s? (?:(?:all|any|your|the) ){0,3}(?:previous|prior|earlier|above|original)\b|\b(?:attention|important|note to|message to|instructions? (?:to|for)) ?:? ?(?:the |any |all )?(?:ai|llm|language model|ai assistant|chatbot)s?\b[^.!?]{0,40}\b(?:must|ignore|disregard|do not|always|send|reply|respond)\b/;
@@ -167,7 +170,7 @@ const leaks =
   /\b(?:repeat|print|output|copy|write|return) (?:\w{2,10} ){0,3}(?:words?|text|sentences|everything|messages|instructions) (?:above|before this)\b|\b(?:send|post|forward|upload|leak|exfiltrate) (?:[\w']{2,8} ){0,3}(?:conversation|chat history|api keys?|passwords?|credentials|secrets|memories|messages)(?: \w{1,10})? to (?:https?:|attacker|(?:this|the following) (?:url|address|server|webhook)|[\w.-]{1,40}@)|\b(?:do not|don.?t|never|without) (?:tell|inform|alert|notify|mention)(?:ing)? (?:this to )?the (?:user|human)(?: (?:about|of)) (?:this|these)\b/;
 
 const persona =
-  /\byou are (?:now|no longer|from now on) (?:\w{1,20}, )?(?:(?:in|a|an|the) )?(?:dan\b|jailbroken|unrestricted|uncensored|unfiltered|(?:developer|god|debug|admin|sudo) mode|free (?:from|of) (?:your|any|all)|bound by)|\b(?:enter|enable|activate|switch to|turn on) (?:the )?(?:dan|developer|jailbreak|god|debug|unrestricted|sudo) mode\b(?! (?:in|on|of) )|\b(?:act|behave|respond|answer|pretend|imagine|speak) (?:(?:to|be|as|if|like|an?|the|ai|assistant|model|that|though|you|are|were|had|has|have|who|which|with) ){0,8}(?:no|any|without|unrestricted|uncensored|unfiltered|zero) (?:(?:any|ethical|moral|safety|content|such) ){0,2}(?:restrictions|rules|limits|filters?|guidelines|guardrails|ai|model|assistant)\b|\b(?:do anything now|jailbreak prompt|from now on,? you (?:must|will|shall) (?:always )?(?:obey|comply|never refuse))\b/;
+  /\byou are (?:now|no longer|from now on) (?:\w{1,20}, )?(?:(?:in|a|an|the) )?(?:dan\b|jailbroken|unrestricted|uncensored|unfiltered|(?:evil|malicious|unethical|amoral|rogue) (?:\w{1,12} )?(?:ai|assistant|bot|chatbot|model|agent|llm)\b|(?:developer|god|debug|admin|sudo) mode|free (?:from|of) (?:your|any|all)|bound by)|\b(?:enter|enable|activate|switch to|turn on) (?:the )?(?:dan|developer|jailbreak|god|debug|unrestricted|sudo) mode\b(?! (?:in|on|of) )|\b(?:dan|jailbreak|unrestricted) mode (?:is )?(?:now )?(?:enabled|activated|active|on)\b|\b(?:act|behave|respond|answer|pretend|imagine|speak) (?:(?:to|be|as|if|like|an?|the|ai|assistant|model|that|though|you|are|were|had|has|have|who|which|with) ){0,8}(?:no|any|without|unrestricted|uncensored|unfiltered|zero) (?:(?:any|ethical|moral|safety|content|such) ){0,2}(?:restrictions|rules|limits|filters?|guidelines|guardrails|ai|model|assistant)\b|\b(?:do anything now|jailbreak prompt|from now on,? you (?:must|will|shall) (?:always )?(?:obey|comply|never refuse))\b/;
 
 const roleMarkers =
   /<\|[a-z_]{3,20}\|>|<(?:start|end)_of_turn>|\[\/?inst\]|<<\/?sys>>|\[\/?system_prompt\]|<\/?(?:system|developer)(?:[_-]?(?:prompt|message))?>|(?:^|\n) ?#{2,} ?system(?: prompt)? ?:? ?(?:\n|$)|\n\n ?human: [^\n]{0,400}\n\n ?assistant:|(?:^|[\n"'`])[#*[(<= -]{0,8}(?:system|developer)(?: (?:message|prompt|instructions?|override|note|update))?[\])>*= ]{0,6}: ?[^\n]{0,80}?\b(?:you (?:are|must|will|should|have to)|ignore|disregard|forget|override|obey|new instructions?|from now on|reveal|do not tell)\b/;
