@@ -197,7 +197,8 @@ export function toPlainTextError(error: unknown): unknown {
 }
 
 /**
- * Reads the body of a request with an admin token. Returns undefined if there's no body. JSON has to be UTF-8 (RFC 8259), so we reject other encodings as invalid JSON.
+ * Reads the body of a request with an admin token. Returns undefined if there's no body. JSON has to be UTF-8 (RFC
+ * 8259), so we reject other encodings as invalid JSON.
  */
 export async function readJsonText(
   request: IncomingMessage,

@@ -80,10 +80,10 @@ function createHandler<ContentType>(
     const { headers } = request;
     let caller: Caller | null = null;
     try {
-      const authenticate = (): Promise<Caller> => findCaller(parseKey(headers, false));
-      caller = await authenticate();
+      const find = (): Promise<Caller> => findCaller(parseKey(headers, false));
+      caller = await find();
       const type = checkType(request);
-      await handle({ id, startedAt, caller, findCaller: authenticate, headers }, request, response, type);
+      await handle({ id, startedAt, caller, findCaller: find, headers }, request, response, type);
     } catch (error) {
       recordRefusal(error, { id, startedAt, route, caller, source: parseSource(headers), requestedModel: null });
       sendError(response, toPlainTextError(error), 'chat', deps, id);
