@@ -37,6 +37,8 @@ export interface CachedResponse {
 const overheadBytes = 1_024;
 /** The same for each subject of an entry, including its place in the index. */
 const subjectBytes = 512;
+/** If even more subjects share a response, we delete it, because each of them makes an entry larger. */
+const maxSubjects = 32;
 
 export function createResponseStore(maxBytes: number) {
   let evicted = 0;
@@ -77,6 +79,13 @@ export function createResponseStore(maxBytes: number) {
     },
     touch(key: string): void {
       entries.get(key);
+    },
+    /** Records that a call about this subject got the response as well. */
+    addSubject(key: string, subject: string): void {
+      const entry = entries.peek(key);
+      if (!entry || entry.subjects.includes(subject)) return;
+      if (entry.subjects.length < maxSubjects) entries.set(key, { ...entry, subjects: [...entry.subjects, subject] });
+      else entries.delete(key);
     },
     set(key: string, response: CachedResponse): void {
       entries.set(key, response);

@@ -86,9 +86,10 @@ export function createResponseCache(options: ResponseCacheOptions): ResponseCach
   let misses = 0;
   let stored = 0;
 
-  const find = (key: string, format: ResponseFormat, dialect: Dialect, { call: { cache }, settings }: LookupRequest): CacheHit | null => {
+  const find = (key: string, format: ResponseFormat, dialect: Dialect, { call, settings }: LookupRequest): CacheHit | null => {
     const now = clock.now();
-    const { maxAgeMs = Number.POSITIVE_INFINITY } = cache;
+    const { maxAgeMs = Number.POSITIVE_INFINITY } = call.cache;
+    const { subject } = call.memory;
     for (const storedFormat of [format, otherFormat(format)]) {
       const entryKey = `${key} ${storedFormat}`;
       const response = store.get(entryKey, now, settings.ttlMs);
@@ -96,6 +97,7 @@ export function createResponseCache(options: ResponseCacheOptions): ResponseCach
       const hit = response && now < response.storedAt + maxAgeMs && render(response, { dialect, storedFormat, format });
       if (!hit) continue;
       store.touch(entryKey);
+      if (subject !== null) store.addSubject(entryKey, hashSubjectHex(subject));
       return hit;
     }
     return null;
@@ -163,13 +165,13 @@ type Reading = Pick<CacheHit, 'summary' | 'usage'>;
  * Caches the parsed form of each entry once it has been served. The size of the entry already includes the memory that
  * this takes (see `sizeCalculation`).
  */
-const readings = new WeakMap<CachedResponse, Reading>();
+const readings = new WeakMap<Buffer, Reading>();
 
 function readOnce(response: CachedResponse, dialect: Dialect, format: ResponseFormat): Reading | null {
-  const known = readings.get(response);
+  const known = readings.get(response.bytes);
   if (known) return known;
   const reading = readBytes(response.bytes, dialect, format);
-  if (reading) readings.set(response, reading);
+  if (reading) readings.set(response.bytes, reading);
   return reading;
 }
 

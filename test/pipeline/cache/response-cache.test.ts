@@ -349,6 +349,19 @@ describe('erasing a subject from the response cache', () => {
     ]);
   });
 
+  test('deletes responses that a call about the subject got from the cache', () => {
+    const { store, isCached, cache } = createCache();
+    const withUser = (subject: string) => ({ ...call, memory: { ...call.memory, subject } });
+    store(call, answer('1'));
+    for (const subject of ['ada', 'bob', 'ada']) expect(isCached(withUser(subject))).toBe(true);
+    expect(cache.invalidateSubject('project-1', sha256('ada'))).toBe(1);
+    expect([isCached(call), cache.invalidateSubject('project-1', sha256('bob'))]).toEqual([false, 0]);
+    // Entries don't grow forever. Once too many subjects share one, it's replaced by a new response.
+    store(call, answer('2'));
+    for (let count = 0; count <= 32; count += 1) expect(isCached(withUser(`user-${count}`))).toBe(true);
+    expect([isCached(call), cache.state().entries]).toEqual([false, 0]);
+  });
+
   test('erases a subject without looking at responses about other subjects', () => {
     const store = createResponseStore(1_000_000);
     let reads = 0;
