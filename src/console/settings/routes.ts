@@ -118,17 +118,26 @@ function toFields(settings: MemorySettings): URLSearchParams {
 function editOf(fields: URLSearchParams): SettingsEdit {
   const toOptionalNumber = (name: string): number | null => (fields.get(name)?.trim() ? toNumber(fields.get(name)) : null);
   const read = parseSettingsField(fields);
+  const rule = {
+    delete_conversations_after_days: toOptionalNumber('delete_conversations_after_days'),
+    delete_unlearned: fields.has('delete_unlearned'),
+  };
   const edit = compareSettings(read, {
     enabled: fields.has('enabled'),
     only_senders: parseSenders(fields.get('only_senders') ?? ''),
-    delete_conversations_after_days: toOptionalNumber('delete_conversations_after_days'),
-    delete_unlearned: fields.has('delete_unlearned'),
+    ...rule,
     batch_of: toNumber(fields.get('batch_of')),
     at_least_every_minutes: toNumber(fields.get('at_least_every_minutes')),
     recall_budget_tokens: toOptionalNumber('recall_budget_tokens'),
   });
-  const changesRule = 'delete_conversations_after_days' in edit.change || 'delete_unlearned' in edit.change;
-  return changesRule ? { ...edit, read: { ...edit.read, pending_deletion: read.pending_deletion ?? null } } : edit;
+  if (!('delete_conversations_after_days' in edit.change || 'delete_unlearned' in edit.change)) return edit;
+  // The form shows both parts of the deletion rule, so if one of them changes, we save both. The part that the editor
+  // left alone would otherwise come from the planned rule if the other one is the same in both.
+  const { delete_conversations_after_days, delete_unlearned, pending_deletion = null } = read;
+  return {
+    change: { ...edit.change, ...rule },
+    read: { ...edit.read, delete_conversations_after_days, delete_unlearned, pending_deletion },
+  };
 }
 
 /** Returns NaN for an empty field, which the validation rejects. */

@@ -250,16 +250,13 @@ export function parseMemorySettingsChange(input: unknown): (current: ShownMemory
   const { pending_deletion: pendingGiven, ...change } = parseOrBadRequest(memorySettingsInput, input ?? {});
   return (current) => {
     const next = storedSchema.parse({ ...current, ...change });
-    const isRead = pendingGiven !== undefined && pendingGiven !== null && isSameRule(next, current);
-    // For fields that aren't in the change, use the pending rule. If nothing is pending, or if the change cancels the
-    // pending rule, use the current one.
-    const base = toRule(pendingGiven === null ? current : (current.pending_deletion ?? current));
-    const { delete_conversations_after_days: daysGiven = base.delete_conversations_after_days, delete_unlearned: unlearnedGiven } = change;
-    const days = isRead ? base.delete_conversations_after_days : daysGiven;
-    const unlearned = isRead ? base.delete_unlearned : (unlearnedGiven ?? base.delete_unlearned);
-    const wanted = { delete_conversations_after_days: days, delete_unlearned: unlearned };
+    const { pending_deletion: pending } = current;
+    const sendsBackPending = pendingGiven !== undefined && pendingGiven !== null && isSameRule(next, current);
+    const keepsPending = pendingGiven !== null && pending !== null && (sendsBackPending || asksForPending(change, pending, current));
+    const wanted = toRule(keepsPending ? pending : next);
+    const { delete_conversations_after_days: days } = wanted;
     const stricter = days !== null && deletesMore(wanted, current) ? { ...wanted, delete_conversations_after_days: days } : null;
-    const settings = { ...next, ...(stricter ? toRule(current) : wanted) };
+    const settings = { ...next, ...(stricter ? withoutStricterParts(stricter, current) : wanted) };
     // Batches have to start at shorter intervals than the deletion period, so that a conversation isn't deleted before
     // a batch can learn from it.
     for (const period of [days, settings.delete_conversations_after_days])
@@ -268,6 +265,39 @@ export function parseMemorySettingsChange(input: unknown): (current: ShownMemory
           issues: [{ path: 'at_least_every_minutes', message: 'must be shorter than the deletion period' }],
         });
     return { settings, stricter };
+  };
+}
+
+/**
+ * Checks whether a change leaves the pending rule as it is. This is the case if the change doesn't contain any part of
+ * a rule, or only repeats parts of the pending one. All other changes replace it, and the parts that they leave out
+ * keep the value that's in effect.
+ */
+function asksForPending(
+  { delete_conversations_after_days: days, delete_unlearned: unlearned }: z.output<typeof memorySettingsInput>,
+  pending: DeletionRule,
+  current: DeletionRule,
+): boolean {
+  // The period that's in effect cancels the pending rule, even if that rule has the same period and only turns on
+  // `delete_unlearned`.
+  if (unlearned === undefined && days !== undefined && days === current.delete_conversations_after_days) return false;
+  return (
+    (days === undefined || days === pending.delete_conversations_after_days) &&
+    (unlearned === undefined || unlearned === pending.delete_unlearned)
+  );
+}
+
+/**
+ * Returns the rule that applies until the stricter rule takes effect. If some part of the stricter rule deletes less
+ * than the current one, this part doesn't have to wait.
+ */
+function withoutStricterParts(
+  stricter: DeletionRule & { readonly delete_conversations_after_days: number },
+  { delete_conversations_after_days: days, delete_unlearned: unlearned }: DeletionRule,
+): DeletionRule {
+  return {
+    delete_conversations_after_days: days === null ? null : Math.max(days, stricter.delete_conversations_after_days),
+    delete_unlearned: unlearned && stricter.delete_unlearned,
   };
 }
 

@@ -309,6 +309,59 @@ describe('settings', () => {
     expect(await lastAudit()).toMatchObject({ action: 'memory.cancel_deletion', outcome: 'ok', detail: { cancelled: planned } });
   });
 
+  describe('while delete_unlearned is planned', () => {
+    /** Opens the settings form of a project with a period of 30 days, in which `delete_unlearned` is planned. */
+    const openForm = async (project: string) => {
+      const team = await gateway().withProject(project);
+      const path = `/provision/teams/${project}/memory`;
+      expect((await team.admin('PUT', path, { delete_conversations_after_days: 30 })).status).toBe(200);
+      await team.database.query(
+        `insert into conversations (id, project_id, source, state, calls, messages, learnable, tip_key, tip_message_key, started_at, last_turn_at)
+         select gen_random_uuid(), id, 'app', 'read', 1, 2, true, '\\x00', '\\x00', now() - interval '90 days', now() - interval '90 days'
+           from projects where slug = $1::text`,
+        [project],
+      );
+      expect(await jsonOf(team.admin('PUT', path, { delete_unlearned: true }))).toMatchObject({
+        ...{ delete_conversations_after_days: 30, delete_unlearned: false },
+        pending_deletion: { delete_conversations_after_days: 30, delete_unlearned: true, conversations: 1 },
+      });
+      const read = await jsonOf<Record<string, unknown>>(team.admin('GET', path));
+      const someone = await signIn(team, 'member');
+      const fields = { read: JSON.stringify(read), enabled: 'on', only_senders: '', batch_of: '20', at_least_every_minutes: '60' };
+      return {
+        save: (more: Record<string, string>) => someone.post(`/console/p/${project}/settings`, { ...fields, ...more }),
+        settings: () => jsonOf(team.admin('GET', path)),
+        change: (body: object) => team.admin('PUT', path, body),
+      };
+    };
+
+    test('saves a longer period without confirmation and cancels the plan', async () => {
+      const { save, settings } = await openForm('longer-period');
+      expect((await save({ delete_conversations_after_days: '60' })).status).toBe(303);
+      expect(await settings()).toMatchObject({ delete_conversations_after_days: 60, delete_unlearned: false, pending_deletion: null });
+    });
+
+    test('asks for confirmation of a shorter period as it is shown in the form', async () => {
+      const { save, settings } = await openForm('shorter-period');
+      const asked = await save({ delete_conversations_after_days: '14' });
+      const page = await asked.text();
+      expect([asked.status, page.includes('Conversations that memory has not learned from yet are deleted too.')]).toEqual([422, false]);
+      expect((await save({ delete_conversations_after_days: '14', confirmed_days: '14' })).status).toBe(303);
+      expect(await settings()).toMatchObject({
+        ...{ delete_conversations_after_days: 30, delete_unlearned: false },
+        pending_deletion: { delete_conversations_after_days: 14, delete_unlearned: false },
+      });
+    });
+
+    test('shows the form again if somebody has changed the other part of the rule', async () => {
+      const { save, settings, change } = await openForm('other-part');
+      expect((await change({ delete_conversations_after_days: 45 })).status).toBe(200);
+      const response = await save({ delete_conversations_after_days: '30', delete_unlearned: 'on' });
+      expect([response.status, await response.text()]).toEqual([422, expect.stringContaining('is now <code>45</code>')]);
+      expect(await settings()).toMatchObject({ delete_conversations_after_days: 45, pending_deletion: null });
+    });
+  });
+
   test('warns that conversations pile up while memory learning is off', async () => {
     const team = await gateway().withProject('unlearned');
     const { database } = team;

@@ -70,6 +70,59 @@ describeDatabases('shortening the deletion period', (database) => {
     expect(await countOf(projectId)).toBe(1);
   });
 
+  test('cancels a plan with delete_unlearned if the period in effect is saved', async () => {
+    const projectId = await createTalk(false);
+    const settings = settingsOf(database());
+    const current = { delete_conversations_after_days: 14, delete_unlearned: false };
+    await settings.update(projectId, { delete_conversations_after_days: 14 });
+    now += dayMs;
+    await cleanUp();
+    await settings.update(projectId, { ...week, delete_unlearned: true });
+    const saved = await settings.update(projectId, { delete_conversations_after_days: 14 });
+    expect(saved).toMatchObject({ ...current, pending_deletion: null });
+    now += 2 * dayMs;
+    await cleanUp();
+    expect(await countOf(projectId)).toBe(1);
+  });
+
+  test('applies a longer period immediately, and delete_unlearned in the same request after a day', async () => {
+    const projectId = await createTalk();
+    await record(database(), [settledCall({ projectId, subject: 'bob', body: chatBody('u and me'), answer: 'yes' })]);
+    await markAllRead(database(), projectId);
+    await database().query(
+      `update conversations set last_turn_at = last_turn_at - interval '30 days' where project_id = $1::uuid and subject = 'bob'`,
+      [projectId],
+    );
+    // Ann's conversation is thirty days old. Bob's is sixty days old, and memory hasn't learned from it yet.
+    const settings = settingsOf(database());
+    await settings.update(projectId, { delete_conversations_after_days: 31 });
+    now += dayMs;
+    const { periods } = createRetention({ database: database(), clock });
+    await periods();
+    const planned = { delete_conversations_after_days: 31, delete_unlearned: true };
+    const longer = { delete_conversations_after_days: 45, delete_unlearned: true };
+    expect(await settings.update(projectId, planned)).toMatchObject({ ...planned, delete_unlearned: false, pending_deletion: planned });
+    expect(await settings.update(projectId, longer)).toMatchObject({
+      ...{ ...longer, delete_unlearned: false },
+      pending_deletion: { ...longer, effective_at: formatTime(now + dayMs), conversations: 1 },
+    });
+    now += dayMs - 1;
+    await cleanUp();
+    expect(await countOf(projectId)).toBe(2);
+    now += 1;
+    await cleanUp();
+    expect((await listConversations(database(), projectId)).map(({ subject }) => subject)).toEqual(['ann']);
+    expect(await settings.read(projectId)).toMatchObject({ ...longer, pending_deletion: null });
+  });
+
+  test('does not turn on delete_unlearned if a plan with it is cancelled with null', async () => {
+    const projectId = await createTalk();
+    const settings = settingsOf(database());
+    await settings.update(projectId, { ...week, delete_unlearned: true });
+    const keepAll = { delete_conversations_after_days: null };
+    expect(await settings.update(projectId, keepAll)).toMatchObject({ ...keepAll, delete_unlearned: false, pending_deletion: null });
+  });
+
   test('applies a shorter deletion period immediately if nothing would be deleted within a day', async () => {
     const projectId = await createTalk();
     const settings = settingsOf(database());
