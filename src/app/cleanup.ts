@@ -7,7 +7,7 @@ import { deleteExpiredBatch } from '../ceilings/expired-counters.ts';
 import type { Config } from '../config/config.ts';
 import { createPromptConverter } from '../memory/conversations/convert-prompts.ts';
 import { deleteEmptyErasures } from '../memory/erasure/delete-empty.ts';
-import { createRetention, findRetentionPeriods } from '../memory/erasure/retention.ts';
+import { createRetention, deleteInFirstDueProject } from '../memory/erasure/retention.ts';
 import { reindexOutdated } from '../memory/indexing/reindex.ts';
 import { buildVectorIndex } from '../memory/indexing/vector-indexes.ts';
 import { refreshAllWordStatistics } from '../memory/indexing/word-statistics.ts';
@@ -31,8 +31,11 @@ export function createCleanupSteps({ database, clock, logger, periods: configure
    */
   const deleteErrors = async (): Promise<number> => {
     const before = clock.now() - configured().errorRetentionMs;
-    const periods = (await findRetentionPeriods(database, clock.now())).map((period) => ({ ...period, before: period.before.getTime() }));
-    return deleteExpiredErrors(database, [{ projectId: null, before }, ...periods.filter((period) => period.before > before)]);
+    const deleted = await deleteExpiredErrors(database, { projectId: null, before });
+    if (deleted > 0) return deleted;
+    return deleteInFirstDueProject({ database, clock }, (tx, { projectId, before: end }) =>
+      deleteExpiredErrors(tx, { projectId, before: end.getTime() }),
+    );
   };
   return [
     { name: 'deletion-periods', run: retention.periods },

@@ -1,5 +1,5 @@
 import { minIdAt } from '../core/ids.ts';
-import type { Database } from '../db/database.ts';
+import type { Queries } from '../db/database.ts';
 import { batchSize } from '../db/row-batches.ts';
 
 /** Selects an `AttemptError` as JSON from `attempts left join attempt_errors`, or null if there is none. */
@@ -11,21 +11,15 @@ export interface ErrorPeriod {
   readonly before: number;
 }
 
-/**
- * Deletes a batch of expired errors and returns how many it has deleted. The batch comes from the first period that has
- * any expired errors. Returns 0 if there's nothing left to do.
- */
-export async function deleteExpiredErrors(database: Database, periods: readonly ErrorPeriod[]): Promise<number> {
-  for (const { projectId, before } of periods) {
-    const project = projectId === null ? 'true' : 'project_id = $3::uuid';
-    const rows = await database.query(
-      // Call ids start with a timestamp, so we can compare them with a time.
-      `delete from attempt_errors where (call_id, n) in (
-         select call_id, n from attempt_errors where ${project} and call_id < $1::uuid order by call_id limit $2::integer)
-       returning 1`,
-      [minIdAt(before), batchSize, ...(projectId === null ? [] : [projectId])],
-    );
-    if (rows.length > 0) return rows.length;
-  }
-  return 0;
+/** Deletes a batch of expired errors and returns how many it has deleted. Returns 0 if there's nothing left to do. */
+export async function deleteExpiredErrors(queries: Queries, { projectId, before }: ErrorPeriod): Promise<number> {
+  const project = projectId === null ? 'true' : 'project_id = $3::uuid';
+  const rows = await queries.query(
+    // Call ids start with a timestamp, so we can compare them with a time.
+    `delete from attempt_errors where (call_id, n) in (
+       select call_id, n from attempt_errors where ${project} and call_id < $1::uuid order by call_id limit $2::integer)
+     returning 1`,
+    [minIdAt(before), batchSize, ...(projectId === null ? [] : [projectId])],
+  );
+  return rows.length;
 }

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createCleanupSteps } from '../../src/app/cleanup.ts';
 import { runCommand } from '../../src/cli/commands.ts';
 import { dayMs } from '../../src/core/time.ts';
+import type { Database } from '../../src/db/database.ts';
 import { findTablesHolding } from '../memory/find-text.ts';
 import { adminToken, defaultYaml, jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';
 import { createTestLog } from '../support/temporal.ts';
@@ -272,7 +273,7 @@ onBothDatabases('the reason for a failed attempt', (database) => {
   });
 
   describe("cleanup of vendors' error messages", () => {
-    const cleanUp = async ({ database: queries }: TestGateway, now: number): Promise<void> => {
+    const cleanUp = async (queries: Database, now: number): Promise<void> => {
       const { logger } = createTestLog();
       const steps = createCleanupSteps({
         database: queries,
@@ -293,15 +294,32 @@ onBothDatabases('the reason for a failed attempt', (database) => {
              on conflict (project_id) do update set settings = excluded.settings`,
         [gateway.project],
       );
-      await cleanUp(gateway, Date.now() + 8 * dayMs);
+      await cleanUp(gateway.database, Date.now() + 8 * dayMs);
       expect([await failedCallsOf(gateway), (await failedCallsOf(other)).length]).toEqual([[], 1]);
+    });
+
+    test("keeps a vendor's error message if the deletion period is turned off during the cleanup", async () => {
+      const { gateway } = await fail('dead/any');
+      const settings = `/provision/teams/${gateway.project}/memory`;
+      expect((await gateway.admin('PUT', settings, { delete_conversations_after_days: 7 })).status).toBe(200);
+      const { database } = gateway;
+      const changing: Database = {
+        ...database,
+        async query<Row>(text: string, values?: readonly unknown[]) {
+          const rows = await database.query<Row>(text, values);
+          if (text.includes('memory_settings')) await gateway.admin('PUT', settings, { delete_conversations_after_days: null });
+          return rows;
+        },
+      };
+      await cleanUp(changing, Date.now() + 8 * dayMs);
+      expect(await failedCallsOf(gateway)).toHaveLength(1);
     });
 
     test("deletes a vendor's error message after its retention period and keeps the call", async () => {
       const { gateway, call } = await fail('dead/any');
-      await cleanUp(gateway, Date.now() + 29 * dayMs);
+      await cleanUp(gateway.database, Date.now() + 29 * dayMs);
       expect(await failedCallsOf(gateway)).toHaveLength(1);
-      await cleanUp(gateway, Date.now() + 31 * dayMs);
+      await cleanUp(gateway.database, Date.now() + 31 * dayMs);
       expect(await failedCallsOf(gateway)).toEqual([]);
       const { data } = await jsonOf<{ data: FailedCall[] }>(gateway.admin('GET', `/provision/teams/${gateway.project}/calls`));
       expect(data).toMatchObject([{ id: call.id, attempts: [{ error: null }] }]);

@@ -34,23 +34,7 @@ export type Retention = ReturnType<typeof createRetention>;
  * number of deleted rows, or 0 if there's nothing left.
  */
 export function createRetention({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
-  const inFirstDueProject = (deleteBatch: (tx: Queries, period: RetentionPeriod) => Promise<number>) => async (): Promise<number> => {
-    for (const period of await findRetentionPeriods(database, clock.now())) {
-      const deleted = await database.transaction(async (tx) => {
-        // We need this lock for two reasons.
-        //
-        // Calls take it when they add messages to a conversation. So a call either updates last_turn_at before we look,
-        // or finds that the conversation is gone and opens a new one.
-        //
-        // Erasures take it too. An erasure deletes rows in batches and stops after an empty one. If we deleted the rows
-        // of its next batch at the same time, that batch would be empty and the erasure would stop too early.
-        await lockConversations(tx, period.projectId);
-        return deleteBatch(tx, period);
-      });
-      if (deleted > 0) return deleted;
-    }
-    return 0;
-  };
+  const inFirstDueProject = (deleteBatch: DeleteBatch) => (): Promise<number> => deleteInFirstDueProject({ database, clock }, deleteBatch);
   return {
     /** Puts pending deletion rules into force after their day of notice. */
     periods: () => applyPendingDeletions(database, clock.now()),
@@ -81,14 +65,49 @@ export interface RetentionPeriod {
   readonly unlearned: boolean;
 }
 
-/** Returns all projects with a retention period, and their cutoff dates as of `now`. */
-export async function findRetentionPeriods(queries: Queries, now: number): Promise<RetentionPeriod[]> {
+/** Deletes a batch of rows that are older than the retention period of their project, and returns how many there were. */
+export type DeleteBatch = (tx: Queries, period: RetentionPeriod) => Promise<number>;
+
+/** Calls `deleteBatch` for one project after the other, until there's one in which it has deleted something. */
+export async function deleteInFirstDueProject(
+  { database, clock }: { readonly database: Database; readonly clock: Clock },
+  deleteBatch: DeleteBatch,
+): Promise<number> {
+  for (const { projectId } of await findRetentionPeriods(database, clock.now())) {
+    const deleted = await database.transaction(async (tx) => {
+      // We need this lock for two reasons.
+      //
+      // Calls take it when they add messages to a conversation. So a call either updates last_turn_at before we look,
+      // or finds that the conversation is gone and opens a new one.
+      //
+      // Erasures take it too. An erasure deletes rows in batches and stops after an empty one. If we deleted the rows
+      // of its next batch at the same time, that batch would be empty and the erasure would stop too early.
+      await lockConversations(tx, projectId);
+      // Somebody may have lengthened the period while we were waiting, so read it again. Until we're done, nobody can
+      // change it, because changes of the memory settings lock the project's row for update.
+      await tx.query(`select 1 from projects where id = $1::uuid for key share`, [projectId]);
+      const [period] = await findRetentionPeriods(tx, clock.now(), projectId);
+      return period ? deleteBatch(tx, period) : 0;
+    });
+    if (deleted > 0) return deleted;
+  }
+  return 0;
+}
+
+/**
+ * Returns all projects with a retention period, and their cutoff dates as of `now`. If `projectId` is given, only
+ * returns that project.
+ */
+export async function findRetentionPeriods(queries: Queries, now: number, projectId: string | null = null): Promise<RetentionPeriod[]> {
   const rows = await queries.query<{ projectId: string; days: number; unlearned: boolean }>(
     `select project_id as "projectId", (settings ->> 'delete_conversations_after_days')::integer as days,
             settings ->> 'delete_unlearned' is not distinct from 'true' as unlearned
-       from memory_settings where settings ->> 'delete_conversations_after_days' is not null order by project_id`,
+       from memory_settings
+      where settings ->> 'delete_conversations_after_days' is not null and ($1::uuid is null or project_id = $1::uuid)
+      order by project_id`,
+    [projectId],
   );
-  return rows.map(({ projectId, days, unlearned }) => ({ projectId, before: new Date(now - days * dayMs), unlearned }));
+  return rows.map(({ projectId: id, days, unlearned }) => ({ projectId: id, before: new Date(now - days * dayMs), unlearned }));
 }
 
 async function deleteConversations(tx: Queries, { projectId, before, unlearned }: RetentionPeriod): Promise<number> {

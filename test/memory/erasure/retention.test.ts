@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import type { Database } from '../../../src/db/database.ts';
+import { lockConversations } from '../../../src/db/locks.ts';
 import { createRetention, type Retention } from '../../../src/memory/erasure/retention.ts';
 import { createItems } from '../../../src/memory/items/items.ts';
 import { previewRetention } from '../../../src/memory/records/deletion-rule.ts';
 import { createMemorySettings } from '../../../src/memory/records/settings.ts';
 import { describeDatabases } from '../../db/databases.ts';
+import { until } from '../../support/until.ts';
 import { chatBody, createProject, listConversations, markAllRead, putMemorySettings, record, settledCall } from '../calls.ts';
 
 const dayMs = 24 * 3_600_000;
@@ -280,5 +282,71 @@ describeDatabases('retention', (database, testOnAny) => {
     expect({ largest, slices }).toEqual({ largest: 100, slices: 10 });
     expect(await listConversations(database(), projectId)).toHaveLength(20);
     expect(await count(database(), 'parts', projectId)).toBe(40);
+  });
+
+  /** Returns a cleanup during which somebody changes the settings, after it has found the project. */
+  const expiryWhile = (projectId: string, change: object): Retention => {
+    const changing: Database = {
+      ...database(),
+      transaction: async (work, settings) => {
+        await putMemorySettings(database(), projectId, change);
+        return database().transaction(work, settings);
+      },
+    };
+    return createRetention({ database: changing, clock: { now: () => now } });
+  };
+
+  describe.each([null, 30])('changing the period to %s days during the cleanup', (days) => {
+    const change = { delete_conversations_after_days: days };
+
+    test('takes effect in projects that the cleanup has already found', async () => {
+      const projectId = await projectWith(7);
+      const loose = settledCall({ projectId, mode: 'off', body: chatBody('u loose'), answer: 'yes' });
+      await record(database(), [talk(projectId, 'old'), loose]);
+      await learnAll(projectId);
+      await startBatch(projectId, 'done');
+      await database().query(`update memory_batches set state = 'done', finished_at = $2::timestamptz where project_id = $1::uuid`, [
+        projectId,
+        new Date(now - 8 * dayMs),
+      ]);
+      for (const step of ['conversations', 'unfiledPrompts', 'batches'] as const) {
+        await putMemorySettings(database(), projectId, { delete_conversations_after_days: 7 });
+        expect([step, await deleteAll(expiryWhile(projectId, change)[step])]).toEqual([step, 0]);
+      }
+      await putMemorySettings(database(), projectId, { delete_conversations_after_days: 7 });
+      for (const step of ['conversations', 'unfiledPrompts', 'batches'] as const)
+        expect([step, await deleteAll(expiry()[step])]).toEqual([step, 1]);
+    });
+
+    test('takes effect in the project that the cleanup is waiting for', async () => {
+      // PGlite has a single session, so nothing can be changed while the cleanup waits for a lock.
+      if (database().kind === 'embedded') return;
+      const projectId = await projectWith(7);
+      await record(database(), [talk(projectId, 'old')]);
+      await learnAll(projectId);
+      let deleting = Promise.resolve(0);
+      await database().transaction(async (tx) => {
+        await lockConversations(tx, projectId);
+        deleting = expiry().conversations();
+        await until('the cleanup waits for the conversations', async () => {
+          const waiting = await database().query(
+            `select 1 from pg_locks join pg_database on pg_database.oid = pg_locks.database
+              where locktype = 'advisory' and not granted and datname = current_database()`,
+          );
+          return waiting.length > 0;
+        });
+        await putMemorySettings(database(), projectId, change);
+      });
+      expect(await deleting).toBe(0);
+      expect(await listConversations(database(), projectId)).toHaveLength(1);
+    });
+  });
+
+  test('keeps unlearned conversations if delete_unlearned is turned off during the cleanup', async () => {
+    const projectId = await projectWith(7, { delete_unlearned: true });
+    await record(database(), [settledCall({ projectId, subject: 'ann', body: chatBody('u remember me'), answer: 'yes' })]);
+    await markAllRead(database(), projectId);
+    expect(await deleteAll(expiryWhile(projectId, { delete_unlearned: false }).conversations)).toBe(0);
+    expect(await deleteAll(expiryWhile(projectId, { delete_unlearned: true }).conversations)).toBe(1);
   });
 });
