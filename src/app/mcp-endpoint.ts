@@ -33,12 +33,14 @@ export interface McpDeps extends Pick<ConsoleDeps, 'database' | 'people' | 'audi
 
 /** `/provision` uses the same name for this action, so the audit log doesn't distinguish between the two. */
 const changeAction = 'memory.update';
+/** The console has a button that cancels a planned deletion, and it uses a name of its own for that. */
+const changeActions = [changeAction, 'memory.cancel_deletion'];
 
 export function createConnectedEndpoint(deps: McpDeps): McpEndpoint {
   const { database, people, audit, clock, logger, resource, memory, learning, getUsage, readStored, bodyShares } = deps;
 
   const readLastChange = async (projectId: string): Promise<LastChange | null> => {
-    const entries = await audit.list({ projectId, action: changeAction, limit: 20 });
+    const entries = await audit.list({ projectId, action: changeActions, limit: 20 });
     const last = entries.find(({ outcome }) => outcome === 'ok');
     return last ? { at: last.at, by: last.person?.email ?? (last.actor === 'admin_token' ? 'admin token' : null) } : null;
   };

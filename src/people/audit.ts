@@ -49,7 +49,8 @@ export interface AuditEntry {
 export interface AuditFilter {
   readonly projectId?: string | undefined;
   readonly personId?: string | undefined;
-  readonly action?: string | undefined;
+  /** An action, or several of them. */
+  readonly action?: string | readonly string[] | undefined;
   /** Only return entries from this time on, in milliseconds since 1970. */
   readonly from?: number | undefined;
   /** Only return entries from before this time, in milliseconds since 1970. */
@@ -91,12 +92,12 @@ export function createAudit({ database, clock }: { readonly database: Database; 
          left join projects on projects.id = audit_log.project_id
          where ($1::uuid is null or audit_log.project_id = $1::uuid)
            and ($2::uuid is null or person_id = $2::uuid)
-           and ($3::text is null or action = $3::text)
+           and ($3::text[] is null or action = any($3::text[]))
            and ($4::timestamptz is null or at >= $4::timestamptz)
            and ($5::timestamptz is null or at < $5::timestamptz)
            and ($6::bigint is null or audit_log.id < $6::bigint)
          order by audit_log.id desc limit $7::integer`,
-        [projectId ?? null, personId ?? null, action ?? null, toDate(from), toDate(to), before ?? null, limit],
+        [projectId ?? null, personId ?? null, toList(action), toDate(from), toDate(to), before ?? null, limit],
       );
       return rows.map(({ at, email, name, ...row }) => ({
         ...row,
@@ -111,6 +112,10 @@ interface AuditRow extends Omit<AuditEntry, 'at' | 'person'> {
   readonly at: Date;
   readonly email: string | null;
   readonly name: string | null;
+}
+
+function toList(action: string | readonly string[] | undefined): readonly string[] | null {
+  return typeof action === 'string' ? [action] : (action ?? null);
 }
 
 function toDate(epochMs: number | undefined): Date | null {

@@ -73,10 +73,12 @@ export function createMemorySettingsTools(deps: MemorySettingsToolDeps): readonl
       description:
         'Changes the memory settings of a project and returns all of them. Omitted settings keep their value. Turning on or shortening ' +
         'delete_conversations_after_days, or turning on delete_unlearned, makes the daily cleanup delete stored conversations, which cannot be ' +
-        'undone, so ask the person first. Such a change takes effect after 24 hours, and every member can cancel it until then. The result says when, ' +
-        'and which date is affected first.',
+        'undone, so ask the person first. Such a change takes effect after 24 hours, and every member can cancel it until then. If you change one of ' +
+        'the two, this replaces a change that is still pending, and the other one keeps the value that is in effect. The result says when ' +
+        'the change takes effect, and which date is affected first.',
       scope: 'settings:write',
       isReadOnly: false,
+      isDestructive: true,
       input: settingsInput,
       output: z.object({
         settings,

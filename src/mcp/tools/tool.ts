@@ -16,6 +16,8 @@ export interface Tool<Input extends z.ZodObject> {
   readonly description: string;
   readonly scope: Scope;
   readonly isReadOnly: boolean;
+  /** True if the tool can delete data. Clients use this to decide whether they ask the person first. */
+  readonly isDestructive?: boolean;
   /** The tool's own arguments. `project` is added to every tool. */
   readonly input: Input;
   /** The result, also without `project`. */
@@ -50,10 +52,10 @@ const projectInput = z
   .describe('The slug of the project. You can omit it if the person has only one project.');
 
 export function defineTool<Input extends z.ZodObject>(tool: Tool<Input>): AnyTool {
-  const { name, title, description, scope, isReadOnly } = tool;
+  const { name, title, description, scope, isReadOnly, isDestructive = false } = tool;
   const inputSchema = z.strictObject({ project: projectInput, ...tool.input.shape });
   const outputSchema = z.looseObject({ project: z.string().describe('slug'), ...tool.output.shape });
-  const annotations = { readOnlyHint: isReadOnly, destructiveHint: false, idempotentHint: true, openWorldHint: false };
+  const annotations = { readOnlyHint: isReadOnly, destructiveHint: isDestructive, idempotentHint: true, openWorldHint: false };
   return {
     name,
     register(server, { access, projectsOf, logger }) {
