@@ -30,6 +30,9 @@ export interface AuditStart {
   readonly target?: string | null;
 }
 
+/** What a change has done, if we could only guess it when we wrote the row. */
+export type ActualChange = Pick<AuditStart, 'action' | 'projectId'>;
+
 export interface AuditEntry {
   readonly id: number;
   readonly at: number;
@@ -74,13 +77,18 @@ export function createAudit({ database, clock }: { readonly database: Database; 
       if (!row) throw new Error('expected the insert into the audit log to return a row');
       return row.id;
     },
-    /** Records the outcome of a change, and merges `detail` into the details that were recorded at its beginning. */
-    async finish(id: number, outcome: AuditOutcome, detail: AuditDetail = {}): Promise<void> {
-      await database.query(`update audit_log set outcome = $2::text, detail = detail || $3::jsonb where id = $1::bigint`, [
-        id,
-        outcome,
-        JSON.stringify(detail),
-      ]);
+    /**
+     * Records the outcome of a change, and merges `detail` into the details that were recorded at its beginning.
+     * `actual` replaces the action and the project if they turned out to be different.
+     */
+    async finish(id: number, outcome: AuditOutcome, detail: AuditDetail = {}, actual: ActualChange | null = null): Promise<void> {
+      await database.query(
+        `update audit_log
+            set outcome = $2::text, detail = detail || $3::jsonb,
+                action = coalesce($4::text, action), project_id = coalesce($5::uuid, project_id)
+          where id = $1::bigint`,
+        [id, outcome, JSON.stringify(detail), actual?.action ?? null, actual?.projectId ?? null],
+      );
     },
     async list({ projectId, personId, action, from, to, before, limit }: AuditFilter): Promise<AuditEntry[]> {
       const rows = await database.query<AuditRow>(

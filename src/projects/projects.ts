@@ -68,9 +68,13 @@ export function createProjects({ database, clock, logger, onChange }: ProjectsOp
 
   /**
    * Creates or changes a project. Anything that the body leaves out stays the same. Throws `conflict` if the name or a
-   * setting no longer has the value in `read`.
+   * setting no longer has the value in `read`. `previous` is the project before the change, or null if it's new.
    */
-  const put = async (slug: string, input: unknown, read?: ReadSettings): Promise<{ project: Project; created: boolean }> => {
+  const put = async (
+    slug: string,
+    input: unknown,
+    read?: ReadSettings,
+  ): Promise<{ project: Project; previous: Project | null; created: boolean }> => {
     const change = parseProjectChange(slug, input);
     const now = clock.now();
     const readAt = performance.now();
@@ -90,7 +94,7 @@ export function createProjects({ database, clock, logger, onChange }: ProjectsOp
       );
       if (!row) throw gatewayError('not_found', { message: 'no such project' });
       await tx.query('select pg_notify($1::text, $2::text)', [projectChannel, row.id]);
-      return { project: toProject(row, readAt), created };
+      return { project: toProject(row, readAt), previous: created ? null : toProject(current, readAt), created };
     });
     cache.invalidate(result.project.id);
     return result;

@@ -83,6 +83,20 @@ test('shows the old and new value of a changed setting in the audit log', async 
   ]);
 });
 
+test('records a single creation if several requests create the same project at once', async () => {
+  const { admin } = lent();
+  const before = await lastId();
+  const created = await Promise.all([1, 2, 3, 4, 5].map((cap) => admin('PUT', '/provision/teams/contested', { monthly_cap: cap })));
+  expect(created.map(({ status }) => status).sort()).toEqual([200, 200, 200, 200, 201]);
+  const rows = await rowsAfter(before);
+  expect(rows.filter(({ action }) => action === 'project.create')).toMatchObject([{ project: null, target: 'contested' }]);
+  const changed = rows.filter(({ action }) => action === 'project.change');
+  expect(changed).toMatchObject(Array.from({ length: 4 }, () => ({ project: 'contested', target: 'contested', outcome: 'ok' })));
+  // Each change names the value that it has replaced.
+  for (const { detail } of changed)
+    expect(detail).toEqual({ changed: { monthly_cap: { from: expect.any(Number), to: expect.any(Number) } } });
+});
+
 test('shows the prefix and settings of a key in the audit log, but not its secret', async () => {
   const { admin, project } = lent();
   const before = await lastId();

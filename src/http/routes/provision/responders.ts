@@ -6,7 +6,7 @@
 import type { Request, Response, Router } from 'express';
 import { gatewayError } from '../../../core/errors.ts';
 import { asObject, asString } from '../../../core/json/narrow.ts';
-import type { AuditDetail } from '../../../people/audit.ts';
+import type { ActualChange, AuditDetail } from '../../../people/audit.ts';
 import { type ChangeRecorder, recordChange } from '../../../people/record-change.ts';
 import type { Project, Projects } from '../../../projects/projects.ts';
 import { mapDatabaseErrors } from '../../database-errors.ts';
@@ -18,6 +18,8 @@ export interface Change {
    * addresses or content.
    */
   note(detail: AuditDetail): void;
+  /** Corrects the action and the project of the audit row if the change did something else than we expected. */
+  correct(actual: ActualChange): void;
   setStatus(status: number): void;
 }
 
@@ -59,7 +61,9 @@ export function createResponders(router: Router, { projects, ...recorder }: Resp
           action: typeof action === 'string' ? action : action(project),
           target: findTarget(request),
         };
-        return recordChange(recorder, start, (note) => respond(project, request, { note, setStatus: (code) => (status = code) }));
+        return recordChange(recorder, start, (note, correct) =>
+          respond(project, request, { note, correct, setStatus: (code) => (status = code) }),
+        );
       });
       sendJson(response, status, json);
     });

@@ -31,14 +31,15 @@ export function addSettingsRoutes(responders: Responders, deps: SettingsRouteDep
     (project) => (project ? 'project.change' : 'project.create'),
     async (request, change) => {
       const slug = param(request, 'project');
-      const before = await projects.findBySlug(slug);
-      const { project, created } = await projects.put(slug, request.body);
+      const { project, previous, created } = await projects.put(slug, request.body);
       const json = toProjectJson(project);
       const written = Object.entries(json).filter(([name]) => Object.hasOwn(asObject(request.body), name));
-      const changed = before ? changedMembers(toProjectJson(before), json) : changedMembers({}, Object.fromEntries(written));
+      const changed = previous ? changedMembers(toProjectJson(previous), json) : changedMembers({}, Object.fromEntries(written));
       change.note({ changed });
+      // Several requests can try to create the same project at once, but only one of them does.
+      if (!created) change.correct({ action: 'project.change', projectId: project.id });
       change.setStatus(created ? 201 : 200);
-      return { ...json, warnings: warningsOf(checkProjectChange(routing(), before?.settings ?? unsetProject, project.settings)) };
+      return { ...json, warnings: warningsOf(checkProjectChange(routing(), previous?.settings ?? unsetProject, project.settings)) };
     },
   );
   readProject('/teams/:project/applications', async ({ id }) => toListJson(await applications.list(id), toApplicationJson));
