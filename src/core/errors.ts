@@ -185,6 +185,7 @@ interface VendorErrorOptions {
   readonly closedWhileSending?: boolean;
   readonly isWithoutCredential?: boolean;
   readonly isUntranslatable?: boolean;
+  readonly mayBeBilled?: boolean;
   readonly cause?: unknown;
 }
 
@@ -224,6 +225,8 @@ export class VendorError extends Error {
    * had responded with 400.
    */
   readonly isUntranslatable: boolean;
+  /** True if the vendor has sent a response that we can't use, but probably bills. */
+  readonly mayBeBilled: boolean;
 
   constructor(kind: VendorErrorKind, message: string, options: VendorErrorOptions = {}) {
     const { stackTraceLimit } = Error;
@@ -240,6 +243,7 @@ export class VendorError extends Error {
     this.closedWhileSending = options.closedWhileSending ?? false;
     this.isWithoutCredential = options.isWithoutCredential ?? false;
     this.isUntranslatable = options.isUntranslatable ?? false;
+    this.mayBeBilled = options.mayBeBilled ?? false;
     this.isUnsent = options.isUnsent ?? (this.closedWhileSending || this.isWithoutCredential);
   }
 }

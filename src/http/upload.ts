@@ -51,6 +51,7 @@ const pieceOverhead = 200;
 export interface UploadOptions {
   readonly boundary: string;
   readonly fieldNames: ReadonlySet<string>;
+  readonly refusedNames: ReadonlySet<string>;
   /**
    * Collects the text that content rules check. Null if there are no rules. With rules, we have to read the whole body
    * before we call the vendor, because any field could match.
@@ -67,11 +68,11 @@ export interface UploadOptions {
  * `authorizeAgain`.
  */
 export async function readUpload(request: IncomingMessage, options: UploadOptions): Promise<Upload> {
-  const { boundary, fieldNames, collected, memory, authorizeAgain } = options;
+  const { boundary, fieldNames, refusedNames, collected, memory, authorizeAgain } = options;
   const { 'content-length': declaredLength } = request.headers;
   const declaredBytes = declaredLength === undefined ? null : Number(declaredLength);
   if (declaredBytes !== null && declaredBytes > maxBodyBytes) throw tooLarge(maxBodyBytes);
-  const scanner = createPartScanner(boundary, fieldNames, collected);
+  const scanner = createPartScanner(boundary, fieldNames, collected, refusedNames);
   const chunks = readChunks(request);
   const fields = new Map<string, string>();
   const held: Piece[] = [];

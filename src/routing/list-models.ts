@@ -38,7 +38,7 @@ export function listModels(request: ModelsRequest): ModelRow[] {
 
   const models = [...catalog.models].flatMap(([id, model]) => {
     const owner = splitModelId(id)?.provider;
-    const isListed = owner !== undefined && isUsable(request, owner, model) && isPermitted(caller.models, [], id);
+    const isListed = owner !== undefined && isUsable(request, owner, model) && isPermitted(catalog, caller.models, [], id);
     return isListed ? row(id, owner) : [];
   });
   const openTiers = tierNames(request).filter((name) => isOpen(() => name, false));

@@ -65,7 +65,7 @@ export function planMedia(request: MediaPlanRequest): MediaCandidate {
     const reason = ids.some(isServed) ? 'price_unknown' : ids.length === 0 ? null : 'route_not_served';
     throw noRoute(undefined, explainNoRoute(requested, reason), refusalOf(reason));
   }
-  const open = served.filter((id) => isPermitted(caller.models, [requested], id));
+  const open = served.filter((id) => isPermitted(catalog, caller.models, [requested], id));
   if (open.length === 0) {
     const message = `model not permitted for this key: ${requested.slice(0, maxNameLength)}`;
     throw noRoute(message, explainNoRoute(requested, 'not_permitted_for_key'), refusalOf('not_permitted_for_key'));

@@ -140,11 +140,16 @@ export function findResponsesSupport({ serves, responses }: CatalogProvider, mod
  * Returns true if a key's allow-list permits a model. The list can contain model ids, names without a provider, and
  * tiers. A tier only permits its models for calls that request this tier. `requested` are the names that the call used,
  * including the tier that was chosen for `auto`.
+ *
+ * Aggregators have models whose names look like ids, e.g. `openrouter/openai/gpt-5`. An allowed `openai/gpt-5` only
+ * permits these if it isn't an id itself, because there's no provider `openai`.
  */
-export function isPermitted(allowed: readonly string[] | null, requested: readonly string[], id: string): boolean {
+export function isPermitted(catalog: Catalog, allowed: readonly string[] | null, requested: readonly string[], id: string): boolean {
   if (allowed === null || allowed.includes(id) || requested.some((name) => allowed.includes(name))) return true;
   const bareName = splitModelId(id)?.model;
-  return bareName !== undefined && allowed.includes(bareName);
+  if (bareName === undefined || !allowed.includes(bareName)) return false;
+  const provider = splitModelId(bareName)?.provider;
+  return !catalog.models.has(bareName) && (provider === undefined || !catalog.served.has(provider));
 }
 
 export function isRetired(project: ProjectRouting, id: string): boolean {

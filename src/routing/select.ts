@@ -45,7 +45,7 @@ export function selectModels(request: SelectRequest, requested: string, isAuto: 
   let isServed = false;
   for (const id of new Set(resolution.ids)) {
     const unserved = findSkipReason(request, route, id);
-    const forbidden = unserved ?? (isPermitted(caller.models, names, id) ? null : 'not_permitted_for_key');
+    const forbidden = unserved ?? (isPermitted(catalog, caller.models, names, id) ? null : 'not_permitted_for_key');
     const reason = forbidden ?? (isUnpriced(request, id) ? 'price_unknown' : null);
     if (reason === null) open.push(id);
     else skipped.push(toSkipped(request, id, reason));
@@ -63,7 +63,7 @@ export function selectModels(request: SelectRequest, requested: string, isAuto: 
     const reason = findSkipReason(request, route, id);
     if (reason === 'tags_missing' && untagged.length < maxFill) untagged.push({ ...toSkipped(request, id, reason), filled: true });
     if (reason !== null || isUnpriced(request, id)) continue;
-    if (isPermitted(caller.models, permitting, id)) open.push(id);
+    if (isPermitted(catalog, caller.models, permitting, id)) open.push(id);
     else if (skipped.length < maxFill) skipped.push({ model: id, skipped: 'not_permitted_for_key', filled: true });
     isDeniedByKey ||= open.length === 0;
     if (open.length === maxFill) break;
@@ -82,7 +82,7 @@ function withCanary(request: SelectRequest, tier: string, names: readonly string
   const { open, skipped } = selection;
   if (id === undefined || !canaries || open.length === 0 || findTier(request, tier) !== catalog.tiers.get(tier)) return selection;
   if (!canaries.includes(tier)) return { ...selection, canary: { tier, isTried: false } };
-  const forbidden = isPermitted(caller.models, names, id) ? null : 'not_permitted_for_key';
+  const forbidden = isPermitted(catalog, caller.models, names, id) ? null : 'not_permitted_for_key';
   const reason = findSkipReason(request, route, id) ?? forbidden ?? (isUnpriced(request, id) ? 'price_unknown' : null);
   if (reason === null) return { ...selection, open: [...new Set([id, ...open])], canary: { tier, isTried: true } };
   return skipped.some(({ model }) => model === id) ? selection : { ...selection, skipped: [...skipped, toSkipped(request, id, reason)] };

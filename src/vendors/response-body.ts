@@ -109,7 +109,7 @@ export function createResponseBody(source: BodySource): IncomingBody {
       }
       while (!isEnded && !failure && size <= limitBytes) await nextArrival();
       if (size > limitBytes) {
-        const error = new VendorError('unreadable', `the response is larger than ${limitBytes} bytes`);
+        const error = new VendorError('unreadable', `the response is larger than ${limitBytes} bytes`, { mayBeBilled: true });
         destroy(error);
         throw error;
       }

@@ -6,6 +6,8 @@
 import { isUtf8 } from 'node:buffer';
 import { cutText } from '../core/cut-text.ts';
 import { contextOverflowCode, VendorError } from '../core/errors.ts';
+import { isObject } from '../core/json/narrow.ts';
+import { parseJson } from '../core/json/parse.ts';
 import { largeBytes } from '../core/low-priority-thread.ts';
 import { takeInTurns } from '../core/turns.ts';
 import type { ResponseSummary, RouteCodec, StreamReader } from '../dialects/contract/route-codec.ts';
@@ -178,14 +180,7 @@ function targetOf(provider: Provider, codec: RouteCodec, isStream: boolean): Tar
 
 function toJsonResponse(response: HttpResponse, bytes: Buffer, { provider, codec }: TextRequest): JsonResponse {
   const summary = codec.parseResponse(bytes);
-  if (summary === null) {
-    // Some vendors send their errors with status 200.
-    const error = bytes.length > maxErrorBytes ? null : parseVendorError(bytes);
-    if (error?.code === contextOverflowCode) throw overflowError(error, provider);
-    const errorText = toExcerpt(toVendorMessage(error?.message ?? null, provider));
-    const message = `the response is not a valid ${codec.route} response${errorText === null ? '' : `: ${errorText}`}`;
-    throw new VendorError('unreadable', message, { status: response.status });
-  }
+  if (summary === null) throw unusableJson(`the response is not a valid ${codec.route} response`, bytes, response.status, provider);
   return {
     kind: 'plain',
     status: response.status,
@@ -193,6 +188,16 @@ function toJsonResponse(response: HttpResponse, bytes: Buffer, { provider, codec
     bytes,
     summary,
   };
+}
+
+/** Returns the error for a successful response with JSON that isn't what we asked for. */
+function unusableJson(problem: string, bytes: Buffer, status: number, provider: Provider): VendorError {
+  // Some vendors send their errors with status 200.
+  const error = bytes.length > maxErrorBytes ? null : parseVendorError(bytes);
+  if (error?.code === contextOverflowCode) return overflowError(error, provider);
+  const errorText = toExcerpt(toVendorMessage(error?.message ?? null, provider));
+  const mayBeBilled = error === null || (errorText === null && isObject(parseJson(bytes.toString('utf8'))));
+  return new VendorError('unreadable', `${problem}${errorText === null ? '' : `: ${errorText}`}`, { status, mayBeBilled });
 }
 
 async function readStatusError(response: HttpResponse, { provider, now }: TextRequest): Promise<VendorError> {
@@ -237,8 +242,10 @@ async function openStream(
   const isBinary = isAwsEventStream(type);
   const body = isBinary ? decodeAwsEventStream(response.body) : response.body;
   if (!isBinary && !/^text\/event-stream\b/i.test(type)) {
+    const problem = 'the response is not an event stream';
+    if (/^application\/json\b/i.test(type)) throw unusableJson(problem, await body.readAll(maxResponseBytes), status, provider);
     body.release();
-    throw new VendorError('unreadable', 'the response is not an event stream', { status });
+    throw new VendorError('unreadable', problem, { status });
   }
   const reader = codec.createStreamReader();
   const relay = relayEvents(body, reader, secretsOf(provider));

@@ -267,6 +267,14 @@ describe("a key's allow-list", () => {
     expect(() => plan({ model: 'repeated', keyModels: ['standard'] })).toThrow('model not permitted for this key: repeated');
   });
 
+  test("doesn't permit the models of an aggregator whose names look like an id that the key permits", () => {
+    const models = { ...source.models, 'router/openai/gpt': { price: null, maxOutputTokens: null } };
+    const view = { catalog: buildCatalog({ ...source, models }), keyModels: ['openai/gpt', 'openai/unlisted'] };
+    expect(idsOf({ ...view, model: 'openai/gpt' })).toEqual(['openai/gpt']);
+    for (const model of ['router/openai/gpt', 'router/openai/unlisted', 'azure/openai/gpt'])
+      expect(() => plan({ ...view, model })).toThrow('model not permitted for this key');
+  });
+
   test("doesn't permit any models if a key's allow-list contains only the name of a provider", () => {
     expect(() => plan({ model: 'openai/gpt', keyModels: ['openai'] })).toThrow('model not permitted');
   });

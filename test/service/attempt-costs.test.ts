@@ -24,7 +24,8 @@ beforeAll(async () => {
       const usage = { prompt_tokens: 1, completion_tokens: 1_000 };
       response.setHeader('content-type', 'application/json').end(JSON.stringify({ choices, usage }));
     };
-    if (request.url?.startsWith('/held/')) release = answer;
+    if (request.url?.startsWith('/deferred/')) response.setHeader('content-type', 'application/json').end('{"request_id":"later"}');
+    else if (request.url?.startsWith('/held/')) release = answer;
     else if (request.url?.startsWith('/opening/')) {
       const choices = [{ index: 0, delta: { role: 'assistant', content: 'hi' } }];
       response.writeHead(200, { 'content-type': 'text/event-stream' }).write(`data: ${JSON.stringify({ choices })}\n\n`);
@@ -41,7 +42,9 @@ providers:
   spare: { base_url: ${vendor.url}/spare, api_key: k, dialect: chat }
   held: { base_url: ${vendor.url}/held, api_key: k, dialect: chat }
   opening: { base_url: ${vendor.url}/opening, api_key: k, dialect: chat }
+  deferred: { base_url: ${vendor.url}/deferred, api_key: k, dialect: chat }
 models:
+  deferred/m: { input: 100, output: 10, max_output_tokens: ${maxOutput} }
   hanging/m: { input: 0, output: 10, max_output_tokens: ${maxOutput} }
   spare/m: { input: 0, output: 10, max_output_tokens: ${maxOutput} }
   held/m: { input: 0, output: 10, max_output_tokens: ${maxOutput} }
@@ -90,6 +93,16 @@ test('charges a call for all of its attempts', async () => {
   expect(hung).toBeGreaterThan(0);
   expect(served).toBe(10_000_000);
   expect(row).toMatchObject({ cost: hung + served, estimated: true, settled: hung + served });
+});
+
+test('charges for responses of another kind, such as the receipt for a deferred completion', async () => {
+  const { lent, key } = await withKey('deferred', 10);
+  const body = { model: 'deferred/m', deferred: true, max_tokens: 10, messages: [{ role: 'user', content: 'hi' }] };
+  for (const stream of [false, true])
+    expect((await lent.call('/v1/chat/completions', { ...body, stream }, { authorization: `Bearer ${key}` })).status).toBe(502);
+  const rows = await readCosts(lent, 2);
+  for (const { cost, estimated, attempts } of rows) expect([cost > 100, estimated, attempts.length]).toEqual([true, true, 1]);
+  expect(rows[0]?.settled).toBe(rows.reduce((sum, { cost }) => sum + cost, 0));
 });
 
 test("doesn't fail over if the cost ceiling has no room for another attempt", async () => {

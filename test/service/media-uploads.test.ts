@@ -484,6 +484,8 @@ describe('uploads', () => {
       [field('model', 'own/whisper') + field('model', 'own/tokens') + end, 'model is given more than once'],
       [filePart('x') + filePart('y') + field('model', 'own/whisper') + end, 'file is given more than once'],
       ['{"model":"own/whisper"}', 'does not start with the boundary'],
+      [field('model', 'own/whisper') + field('url', 'https://example.com/ten-hours.mp3') + end, 'url is not supported'],
+      [field('File_ID', 'file-1') + field('model', 'own/whisper') + end, 'File_ID is not supported'],
     ] as const) {
       const refused = await post(path, body);
       expect([refused.status, refused.headers.get('content-type')]).toEqual([400, 'text/plain; charset=utf-8']);

@@ -35,9 +35,15 @@ export interface PartTexts {
  * named parts can't be files and can't be repeated.
  *
  * Pass `collected` if content rules have to check all text. The scanner then returns every part as a field, unless it's
- * a file and its name is in `collected.fileNames`.
+ * a file and its name is in `collected.fileNames`. Parts that are named in `refusedNames` (in lower case) throw
+ * `bad_json`.
  */
-export function createPartScanner(boundary: string, fieldNames: ReadonlySet<string>, collected: PartTexts | null = null) {
+export function createPartScanner(
+  boundary: string,
+  fieldNames: ReadonlySet<string>,
+  collected: PartTexts | null = null,
+  refusedNames: ReadonlySet<string> = new Set(),
+) {
   const delimiter = Buffer.from(`\r\n--${boundary}`, 'latin1');
   const marker = delimiter.subarray(2);
   /**
@@ -100,6 +106,7 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
     state = 'content';
     parts += 1;
     if (parts > maxParts) throw malformed(`it has more than ${maxParts} parts`);
+    if (refusedNames.has(name.toLowerCase())) throw malformed(`${name} is not supported; send the recording itself as file`);
     if (/^(?:image|mask)/.test(name)) images += 1;
     const isField = fieldNames.has(name);
     if (isField && isFile) throw malformed(`${name} must not be a file`);

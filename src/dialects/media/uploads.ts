@@ -14,9 +14,16 @@ export interface UploadKind {
   readonly fieldNames: ReadonlySet<string>;
   /** The form fields that can contain files. Content rules don't check the contents of these files. */
   readonly fileNames: ReadonlySet<string>;
+  /** The form fields that we refuse. */
+  readonly refusedNames: ReadonlySet<string>;
 }
 
 const audioFile: ReadonlySet<string> = new Set(['file']);
+/**
+ * Groq and Mistral accept the address of a recording, or the id of a stored file. We couldn't tell how long such a
+ * recording is, so a caller could exceed a cost ceiling.
+ */
+const audioAddresses: ReadonlySet<string> = new Set(['url', 'file_url', 'file_id', 'audio_url']);
 
 export const uploadKinds = {
   edits: {
@@ -24,14 +31,22 @@ export const uploadKinds = {
     path: '/images/edits',
     fieldNames: new Set(['model', 'prompt', 'n', 'size', 'response_format']),
     fileNames: new Set(['image', 'image[]', 'mask']),
+    refusedNames: new Set(),
   },
   transcriptions: {
     route: 'transcriptions',
     path: '/audio/transcriptions',
     fieldNames: new Set(['model', 'prompt']),
     fileNames: audioFile,
+    refusedNames: audioAddresses,
   },
-  translations: { route: 'transcriptions', path: '/audio/translations', fieldNames: new Set(['model', 'prompt']), fileNames: audioFile },
+  translations: {
+    route: 'transcriptions',
+    path: '/audio/translations',
+    fieldNames: new Set(['model', 'prompt']),
+    fileNames: audioFile,
+    refusedNames: audioAddresses,
+  },
 } as const satisfies Record<string, UploadKind>;
 
 /** The body of an upload, which is forwarded to the vendor while the caller is still sending. */

@@ -45,6 +45,7 @@ export function createMediaRoutes(deps: MediaRouteDeps): Readonly<Record<MediaRo
       const options = {
         boundary: source.boundary,
         fieldNames: kind.fieldNames,
+        refusedNames: kind.refusedNames,
         collected: settings.rules.input ? { fileNames: kind.fileNames, texts } : null,
         memory: deps.bodyMemory.of(source.caller.projectId, source.caller.quotaKeyId),
         authorizeAgain: async () => {

@@ -186,7 +186,7 @@ export function createAttemptChain({ httpClient, findProvider, breakers, pools, 
       // After a timeout, the vendor may still finish the response and bill it, even if nobody waits for it. If a
       // response breaks off without an error message from the vendor, the vendor has already generated a part of it.
       const hasBrokenOff = vendorError?.kind === 'broken' && vendorError.vendorMessage === null;
-      const mayBeBilled = isCutOff(outcome) || vendorError?.kind === 'timeout' || hasBrokenOff;
+      const mayBeBilled = isCutOff(outcome) || vendorError?.kind === 'timeout' || hasBrokenOff || vendorError?.mayBeBilled === true;
       const isBilled = vendorError ? mayBeBilled && !vendorError.isUnsent : isSent;
       const failed: Attempt = {
         ...record,
