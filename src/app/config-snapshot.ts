@@ -1,6 +1,7 @@
 /** An immutable snapshot of the configuration and everything derived from it. A reload replaces it as a whole. */
 import { parseImportedRows } from '../config/catalog.ts';
 import type { Config, ProviderConfig } from '../config/config.ts';
+import { ownValue } from '../core/own-value.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
@@ -29,7 +30,7 @@ export function createCurrentConfig({ config, identities, database, clock, logge
     clock,
     logger,
     configured: config.models,
-    parseRows: (models) => parseImportedRows(models, (name) => current.config.providers[name] ?? null),
+    parseRows: (models) => parseImportedRows(models, (name) => ownValue(current.config.providers, name) ?? null),
     priceOf: toPrice,
     onChange(models) {
       current = { ...current, catalog: buildCatalog({ ...current.config, models }) };

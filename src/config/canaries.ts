@@ -1,6 +1,8 @@
 /**
  * Checks that the canaries refer to existing tiers and providers, and are of the same kind as the models of their tier.
  */
+
+import { ownValue } from '../core/own-value.ts';
 import type { Config } from './config.ts';
 import type { AddError } from './yaml-file.ts';
 
@@ -13,7 +15,7 @@ type Sections = Pick<Config, 'canaries' | 'tiers' | 'models'>;
 export function checkCanaries({ canaries, tiers, models }: Sections, addError: AddError): void {
   const kindsOf = (ids: readonly string[]) => ids.flatMap((id) => models[id]?.kind ?? []);
   for (const [tier, { model }] of Object.entries(canaries)) {
-    const chain = tiers[tier];
+    const chain = ownValue(tiers, tier);
     if (chain === undefined) {
       addError(['canaries', tier], `there is no tier ${tier}`);
       continue;

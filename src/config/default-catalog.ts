@@ -4,6 +4,7 @@
  * the demo vendor is used. The values have the same format as gateway.yaml, so we process them with the same code.
  */
 
+import { ownValue } from '../core/own-value.ts';
 import { trimEnd } from '../core/trim.ts';
 import type { Environment } from './environment.ts';
 import type { FileValues } from './file-schema.ts';
@@ -83,5 +84,5 @@ function mergeDefaults(left: FileValues, right: FileValues): FileValues {
 
 function mergeTiers(left: FileValues['tiers'] = {}, right: FileValues['tiers'] = {}): Record<string, string[]> {
   const names = new Set([...Object.keys(left), ...Object.keys(right)]);
-  return Object.fromEntries([...names].map((name) => [name, [...(left[name] ?? []), ...(right[name] ?? [])]]));
+  return Object.fromEntries([...names].map((name) => [name, [...(ownValue(left, name) ?? []), ...(ownValue(right, name) ?? [])]]));
 }

@@ -7,6 +7,7 @@ import type { Route } from '../core/call.ts';
 import { errorMessage } from '../core/error-messages.ts';
 import { isObject } from '../core/json/narrow.ts';
 import { localProvider } from '../core/local-model.ts';
+import { ownValue } from '../core/own-value.ts';
 import { describeIssue } from '../core/parse-or-bad-request.ts';
 import { dayMs } from '../core/time.ts';
 import { checkCanaries } from './canaries.ts';
@@ -235,7 +236,7 @@ const builtInOrigin: Origin = { source: 'starter', getSourceText: () => null, ad
 function buildSections(values: FileValues, origin: Origin): CatalogSections {
   const providers = buildProviders(values.providers ?? {}, origin);
   const { defaults } = values;
-  const findProvider = (name: string) => providers[name] ?? null;
+  const findProvider = (name: string) => ownValue(providers, name) ?? null;
   const ownRows = buildCatalogRows(values.models ?? {}, { ...origin, findProvider });
   const starterRows = buildCatalogRows(starterModels(providers), { ...builtInOrigin, findProvider });
   return {

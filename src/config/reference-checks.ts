@@ -1,5 +1,6 @@
 /** Checks the providers that gateway.yaml refers to. */
 import type { Route, Tiers } from '../core/call.ts';
+import { ownValue } from '../core/own-value.ts';
 import { getProviderName } from './catalog.ts';
 import type { Config } from './config.ts';
 import type { FileValues } from './file-schema.ts';
@@ -29,7 +30,7 @@ export function checkNames(values: FileValues, isProvider: (name: string) => boo
 /** Checks the default providers and the tiers for media. Each provider has to serve the route that it's used for. */
 export function checkMedia({ providers, defaults, imageTiers, speechTiers, transcriptionTiers }: MediaSections, addError: AddError): void {
   const check = (path: Path, name: string | null, served: Route): void => {
-    const provider = name === null ? undefined : providers[name];
+    const provider = name === null ? undefined : ownValue(providers, name);
     if (provider && !provider.serves.includes(served)) addError(path, `the provider ${provider.name} does not serve ${served}`);
   };
   check(['defaults', 'image_provider'], defaults.imageProvider, 'images');

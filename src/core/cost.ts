@@ -2,6 +2,7 @@
  * Computes costs in whole nano-dollars (1e-9 USD), from prices in nano-dollars per million tokens. Prices are parsed
  * from decimal text rather than from floats, so that sums have no rounding errors.
  */
+import { ownValue } from './own-value.ts';
 import type { CallUnits, Price, TokenPrice, Tokens, UnitPrices, Units } from './pricing.ts';
 import { trimEnd } from './trim.ts';
 
@@ -56,7 +57,7 @@ export function tokenCost(tokens: Tokens, price: Price, units: ChargedUnits = {}
 }
 
 function toolCost(toolUses: Readonly<Record<string, number>>, { perToolUseNanos = {} }: Price): bigint {
-  return Object.entries(toolUses).reduce((sum, [tool, uses]) => sum + charge(uses, perToolUseNanos[tool] ?? 0n), 0n);
+  return Object.entries(toolUses).reduce((sum, [tool, uses]) => sum + charge(uses, ownValue(perToolUseNanos, tool) ?? 0n), 0n);
 }
 
 function charge(count: number, nanos: bigint): bigint {
@@ -85,7 +86,7 @@ export function ratesFor(
  * know the factor for a tier, we charge the standard price.
  */
 function scaleRates(rates: TokenPrice, serviceTier: string, { tierMillionths = {} }: Price): TokenPrice {
-  const factors = serviceTier.split('+').flatMap((tier) => tierMillionths[tier] ?? []);
+  const factors = serviceTier.split('+').flatMap((tier) => ownValue(tierMillionths, tier) ?? []);
   const scale = (nanos: bigint): bigint => factors.reduce((scaled, factor) => (scaled * factor + 999_999n) / 1_000_000n, nanos);
   return {
     inputNanos: scale(rates.inputNanos),
@@ -105,7 +106,9 @@ export function unitsCost({ images, characters, seconds }: Units, prices: UnitPr
       ? []
       : [(BigInt(characters) * perMillionCharactersNanos + 500_000n) / 1_000_000n],
     // Vendors measure durations in milliseconds at best, so we don't lose anything by rounding.
-    seconds === undefined || perSecondNanos === null ? [] : [(BigInt(Math.round(seconds * 1_000)) * perSecondNanos + 500n) / 1_000n],
+    seconds === undefined || perSecondNanos === null
+      ? []
+      : [(BigInt(clampToSafeInteger(Math.round(seconds * 1_000))) * perSecondNanos + 500n) / 1_000n],
   ].flat();
   return parts.length === 0 ? null : Number(parts.reduce((sum, part) => sum + part, 0n));
 }

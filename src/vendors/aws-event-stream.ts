@@ -9,6 +9,7 @@ import { crc32 } from 'node:zlib';
 import { VendorError } from '../core/errors.ts';
 import { asObject, asString } from '../core/json/narrow.ts';
 import { parseJson } from '../core/json/parse.ts';
+import { ownValue } from '../core/own-value.ts';
 import type { ResponseBody } from './response-body.ts';
 
 const preludeBytes = 12;
@@ -136,7 +137,7 @@ function toServerSentEvent({ headers, payload }: Frame): string {
   const name = headers.get(':exception-type') ?? headers.get(':error-code') ?? 'unknown';
   const json = asObject(parseJson(payload.toString('utf8')));
   const message = asString(json.message) ?? asString(json.Message) ?? headers.get(':error-message') ?? name;
-  const error = { type: errorTypes[name.toLowerCase()] ?? 'api_error', message: `${name}: ${message}` };
+  const error = { type: ownValue(errorTypes, name.toLowerCase()) ?? 'api_error', message: `${name}: ${message}` };
   return formatEvent('error', JSON.stringify({ type: 'error', error }));
 }
 

@@ -4,6 +4,7 @@
  * fails.
  */
 import { gatewayError, VendorError } from '../core/errors.ts';
+import { ownValue } from '../core/own-value.ts';
 import { modelNameAt } from '../core/request-format.ts';
 import { trimEnd } from '../core/trim.ts';
 import { formatFields, parseSimpleText, pickFields } from '../dialects/media/image-speech.ts';
@@ -105,7 +106,7 @@ function audioType(response: HttpResponse, { provider: { speechMediaType, speech
   if (/^(?:text\/|application\/(?:[\w.+-]*\+)?json\b)/i.test(type)) return null;
   if (speechMediaType !== null) return speechMediaType;
   const format = (speechShape === 'openai' && parseSimpleText(fields.response_format)) || 'mp3';
-  return formatTypes[format.toLowerCase()] ?? (/^audio\//i.test(type) ? type : 'audio/mpeg');
+  return ownValue(formatTypes, format.toLowerCase()) ?? (/^audio\//i.test(type) ? type : 'audio/mpeg');
 }
 
 async function* resume(first: Buffer, rest: AsyncGenerator<Buffer, void>): AsyncGenerator<Buffer, void> {

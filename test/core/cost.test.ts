@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { nanosFromUsd, shiftDecimal, tokenCost, toUsd } from '../../src/core/cost.ts';
+import { nanosFromUsd, shiftDecimal, tokenCost, toUsd, unitsCost } from '../../src/core/cost.ts';
 import type { Price, Tokens } from '../../src/core/pricing.ts';
 import { noTokens } from '../../src/core/pricing.ts';
 
@@ -252,4 +252,18 @@ describe('shiftDecimal', () => {
       }),
     );
   });
+});
+
+test("charges nothing extra for tiers and tools that are named like an object's inherited properties", () => {
+  const tokens: Tokens = { ...noTokens, output: 1_000 };
+  const price: Price = { ...free, outputNanos: 1_000_000n, tierMillionths: { fast: 6_000_000n }, perToolUseNanos: { web_search: 1n } };
+  for (const name of ['constructor', '__proto__', 'toString', 'hasOwnProperty']) {
+    const toolUses = Object.fromEntries([[name, 3]]);
+    expect(tokenCost(tokens, price, { serviceTier: `${name}+fast`, toolUses })).toBe(6_000);
+  }
+});
+
+test('charges any number of seconds that a vendor can report', () => {
+  const prices = { perImageNanos: null, perMillionCharactersNanos: null, perSecondNanos: 1n };
+  expect(unitsCost({ seconds: 1e308 }, prices)).toBeGreaterThan(1e12);
 });

@@ -7,12 +7,18 @@ import { ServerResponse } from 'node:http';
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { RE2JS } from 're2js';
 import { asObject } from '../../src/core/json/narrow.ts';
-import { defaultYaml, eventually, shareGateway, type TestGateway } from '../support/gateway.ts';
+import { eventually, jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';
 
 const gateway = shareGateway({
   database: 'any',
   cache: true,
-  yaml: (vendorUrl, deadUrl) => `${defaultYaml(vendorUrl, deadUrl)}
+  yaml: (vendorUrl) => `
+providers:
+  one: { base_url: ${vendorUrl}/v1, api_key: key-one, dialect: chat }
+models:
+  one/echo: { input: 0.15, output: 0.60, cached_input: 0.075 }
+  one/picture: { per_image: 0.04 }
+tiers: { standard: [one/echo] }
 `,
 });
 
@@ -37,7 +43,7 @@ interface StoredCall {
   readonly code: string | null;
   readonly input: number;
   readonly output: number;
-  readonly costNanos: number;
+  readonly costNanos: number | null;
   readonly estimated: boolean;
 }
 
@@ -75,7 +81,7 @@ describe.each([
     expect(response.status).toBe(500);
     const call = await storedCall(lent);
     expect(call).toMatchObject(charged);
-    expect(Math.min(call.input, call.output, call.costNanos)).toBeGreaterThan(0);
+    expect(Math.min(call.input, call.output, call.costNanos ?? 0)).toBeGreaterThan(0);
   });
 
   it("charges the reported usage if the response can't be cached", async () => {
@@ -92,7 +98,7 @@ describe.each([
       () => '',
     );
     const call = await storedCall(lent);
-    expect(Math.min(call.input, call.output, call.costNanos)).toBeGreaterThan(0);
+    expect(Math.min(call.input, call.output, call.costNanos ?? 0)).toBeGreaterThan(0);
   });
 });
 
@@ -107,7 +113,7 @@ it("charges the reported usage if the response can't be translated", async () =>
   expect((await lent.call(path, body)).status).toBe(500);
   const call = await storedCall(lent);
   expect(call).toMatchObject(charged);
-  expect(Math.min(call.input, call.output, call.costNanos)).toBeGreaterThan(0);
+  expect(Math.min(call.input, call.output, call.costNanos ?? 0)).toBeGreaterThan(0);
 });
 
 it("charges for a stream even if its headers can't be written", async () => {
@@ -125,4 +131,56 @@ it("charges for a stream even if its headers can't be written", async () => {
   expect((await lent.call(path, { ...body, stream: true })).status).toBe(500);
   const call = await storedCall(lent);
   expect(Math.min(call.input, call.output)).toBeGreaterThan(0);
+});
+
+describe('a charge that cannot be computed', () => {
+  /** Sends a call with a key that has ceilings, while computing a charge fails wherever `isAffected` accepts the stack. */
+  async function callWithoutCharge(isAffected: (stack: string) => boolean, path: string, body: object): Promise<StoredCall> {
+    const lent = await lend();
+    const { key } = await jsonOf<{ key: string }>(
+      lent.admin('POST', `/provision/teams/${lent.project}/keys`, { name: 'limited', ceilings: { cost: 100, calls: 10 } }),
+    );
+    const authorization = `Bearer ${key}`;
+    const toBigInt = BigInt;
+    jest.spyOn(globalThis, 'BigInt').mockImplementation((value) => {
+      if (isAffected(new Error().stack ?? '')) throw new Error('the charge cannot be computed');
+      return toBigInt(value);
+    });
+    // A stream that has already started breaks off, so reading it may fail.
+    await lent.call(path, body, { authorization }).then(
+      (response) => response.text().catch(() => ''),
+      () => '',
+    );
+    jest.restoreAllMocks();
+    const call = await storedCall(lent);
+    const { ceilings } = (await jsonOf<{ key: { ceilings: object } }>(lent.call('/status/peek', undefined, { authorization }))).key;
+    expect(ceilings).toMatchObject({ cost: { used: (call.costNanos ?? 0) / 1e9, reserved: 0 }, calls: { used: 1, reserved: 0 } });
+    return call;
+  }
+
+  describe.each([
+    ['plain', {}],
+    ['streamed', { stream: true }],
+  ])('of a %s call', (_form, form) => {
+    const body = { ...routes.chat.body, ...form, max_tokens: 100_000 };
+
+    it('is replaced by the reserved usage', async () => {
+      const isAffected = (stack: string): boolean => stack.includes('computeCharge') && !stack.includes('reservedUsage');
+      const call = await callWithoutCharge(isAffected, routes.chat.path, body);
+      expect(call).toMatchObject({ outcome: 'failed', code: 'internal_error', estimated: true, output: 100_000 });
+      expect(call.costNanos).toBeGreaterThanOrEqual(0.06e9);
+    });
+
+    it("doesn't keep its reservation, even if the reserved usage can't be charged either", async () => {
+      const call = await callWithoutCharge((stack) => stack.includes('computeCharge'), routes.chat.path, body);
+      expect(call).toMatchObject({ outcome: 'failed', code: 'internal_error', costNanos: null, output: 100_000 });
+    });
+  });
+
+  it('is replaced by the reservation of a media call', async () => {
+    const body = { model: 'one/picture', prompt: 'a fox', n: 2 };
+    const isAffected = (stack: string): boolean => stack.includes('computeCharge');
+    const call = await callWithoutCharge(isAffected, '/v1/images/generations', body);
+    expect(call).toMatchObject({ costNanos: 0.08e9, estimated: true });
+  });
 });

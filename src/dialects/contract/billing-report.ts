@@ -58,7 +58,7 @@ function readToolUses(usage: JsonObject, output: unknown): Readonly<Record<strin
   // Most responses don't report any tools.
   if (requests === undefined && details === undefined && output === undefined) return null;
   const reported = { ...asObject(requests), ...asObject(details) };
-  const uses: Record<string, number> = {};
+  const uses: Record<string, number> = Object.create(null);
   for (const [name, value] of Object.entries(reported)) {
     const [, tool] = /^(\w{1,64}?)_(?:requests|calls)$/.exec(name) ?? [];
     const count = asCount(value);

@@ -20,7 +20,15 @@ import { toChainFailure } from './chain-error.ts';
 import { type DeliverStream, deliverStream } from './deliver-stream.ts';
 import type { createRuleEnforcer } from './enforce-rules.ts';
 import type { ProjectContext } from './project-context.ts';
-import { type CallEnd, cacheStatusFor, settleFailed, settleResponse, settleUnsent, toTextCallMetadata } from './settle.ts';
+import {
+  type CallEnd,
+  cacheStatusFor,
+  settleFailed,
+  settleResponse,
+  settleUnsent,
+  toTextCallMetadata,
+  type WinningAttempt,
+} from './settle.ts';
 import { countChoices } from './usage-bounds.ts';
 import type { UsageEstimates } from './usage-estimates.ts';
 
@@ -58,6 +66,15 @@ interface AdmittedCall extends Omit<PlannedCall, 'plan'> {
 }
 
 const streamType = 'text/event-stream';
+
+/** For a response like this one, we charge everything that the call has reserved. */
+const unknownUsage: ResponseSummary = {
+  tokens: null,
+  isFinal: false,
+  isPending: true,
+  turn: { text: '', toolCalls: [] },
+  generatedCharacters: 0,
+};
 
 export function createServeCall(deps: ServeCallDeps) {
   const { planner, usageEstimates, checkResponse, record, breakers, pools, clock, logger } = deps;
@@ -143,11 +160,26 @@ export function createServeCall(deps: ServeCallDeps) {
     const error = toInternalError(cause);
     const end = endOf(admitted, failed);
     if (responded?.response.kind === 'stream') responded.response.chunks().close();
-    const settled = responded
-      ? settleUnsent(end, responded.attempt, summaryOf(responded.response), { error, outcome: 'failed' })
-      : settleFailed(end, error, 'failed');
-    await settle(admitted, settled);
+    await settle(admitted, responded ? settleWithheld(end, responded, error) : settleFailed(end, error, 'failed'));
     return error;
+  }
+
+  /**
+   * Settles a call whose response we can't deliver. The error may come from computing the charge, and would then occur
+   * here again. In that case we charge the reserved usage, or if that fails as well, record the cost as unknown. If we
+   * didn't settle the call, its reservation would last until the process restarts.
+   */
+  function settleWithheld(end: CallEnd, { attempt, response }: Responded, error: GatewayError): SettledCall {
+    const settleAs = (winner: WinningAttempt, summary: ResponseSummary): SettledCall =>
+      settleUnsent(end, winner, summary, { error, outcome: 'failed' });
+    for (const readSummary of [() => summaryOf(response), () => unknownUsage]) {
+      try {
+        return settleAs(attempt, readSummary());
+      } catch (err) {
+        logger.error({ err, call: end.call.id }, 'cannot compute the charge of a call');
+      }
+    }
+    return settleAs({ ...attempt, candidate: { ...attempt.candidate, price: null } }, unknownUsage);
   }
 
   /** Checks the response against the output rules. If one blocks it, settles the call and throws. */

@@ -7,6 +7,7 @@ import type { UsageBounds } from '../../ceilings/reservation.ts';
 import { type Call, isPromptRoute } from '../../core/call.ts';
 import type { Candidate } from '../../core/candidate.ts';
 import { clampToSafeInteger, tokenCost } from '../../core/cost.ts';
+import { ownValue } from '../../core/own-value.ts';
 import { type CallUnits, noTokens, type Price, type Tokens } from '../../core/pricing.ts';
 import { estimateTokens as estimateTextTokens } from '../../dialects/contract/token-usage.ts';
 import type { InputSize } from '../../dialects/json/body-facts.ts';
@@ -240,7 +241,7 @@ export function maxOutputTokens(call: Call, candidate: Candidate): number {
 function surchargedTiers(call: Call, { tierMillionths }: Price): string {
   if (tierMillionths === undefined) return '';
   return requestedTiers(call)
-    .filter((tier) => (tierMillionths[tier] ?? 0n) > 1_000_000n)
+    .filter((tier) => (ownValue(tierMillionths, tier) ?? 0n) > 1_000_000n)
     .join('+');
 }
 

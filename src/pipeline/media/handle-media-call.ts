@@ -4,7 +4,7 @@
  */
 import type { Admission } from '../../ceilings/admission.ts';
 import { hasCostCeiling, type Limits } from '../../ceilings/counters.ts';
-import type { Attempt, Caller, MediaCall, Outcome } from '../../core/call.ts';
+import type { Attempt, Caller, MediaCall, Outcome, SettledCall } from '../../core/call.ts';
 import { type GatewayError, gatewayError, VendorError } from '../../core/errors.ts';
 import { noTokens, type Tokens, type Units } from '../../core/pricing.ts';
 import type { Clock } from '../../core/time.ts';
@@ -26,6 +26,7 @@ import {
   type MediaEnd,
   mediaUsageBounds,
   type RunningMediaCall,
+  reservedCharge,
   settleMediaCall,
   toMediaCallMetadata,
 } from './media-record.ts';
@@ -266,12 +267,23 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, j
     reportAttempt(breakers, { projectId: call.caller.projectId, candidate, error, now: clock.now() });
   }
 
+  /** If a bug prevents us from computing the charge, we charge the reservation, because it would never end otherwise. */
+  function toSettledCall(running: RunningMediaCall, end: MediaEnd): SettledCall {
+    try {
+      return settleMediaCall(running, end);
+    } catch (err) {
+      const { request, metadata } = running;
+      logger.error({ err, call: metadata.id }, 'cannot compute the charge of a call');
+      return settleMediaCall(running, { ...end, units: request.units }, reservedCharge(request));
+    }
+  }
+
   /**
    * Replaces the reservation with the actual usage and records the call. We also charge for responses that we withhold,
    * because the vendor bills them.
    */
   async function settle(running: RunningMediaCall, end: MediaEnd, unsent?: UnsentResponse): Promise<void> {
-    const { result, ...call } = settleMediaCall(running, end);
+    const { result, ...call } = toSettledCall(running, end);
     const failure = unsent && { outcome: unsent.outcome, status: unsent.error.status, code: unsent.error.code };
     running.progress.isSettled = true;
     running.endLoad?.();

@@ -81,10 +81,17 @@ export interface MediaEnd {
   readonly describe?: (attempt: Attempt) => Attempt;
 }
 
-export function settleMediaCall({ request, metadata, start, status, firstByteMs, progress }: RunningMediaCall, end: MediaEnd): SettledCall {
+interface MediaCharge {
+  readonly tokens: Tokens;
+  readonly costNanos: number | null;
+  readonly isEstimated: boolean;
+}
+
+export function settleMediaCall(running: RunningMediaCall, end: MediaEnd, charge = computeCharge(running.request, end)): SettledCall {
+  const { request, metadata, start, status, firstByteMs, progress } = running;
   const { call, candidate } = request;
   const { outcome, error, endedAt, describe = (attempt: Attempt) => attempt } = end;
-  const { tokens, costNanos, isEstimated } = computeCharge(request, end);
+  const { tokens, costNanos, isEstimated } = charge;
   const { requestId } = progress;
   const vendorStatus = outcome === 'ok' ? end.status : status;
   const result: CallResult = {
@@ -128,7 +135,7 @@ function isFailure(outcome: Outcome): boolean {
 function computeCharge(
   { candidate, estimatedTokens, unitsEstimated: requestEstimated = false }: MediaCallRequest,
   { outcome, units, unitsEstimated = requestEstimated, tokens, isUnsent = false, ...end }: MediaEnd,
-): { tokens: Tokens; costNanos: number | null; isEstimated: boolean } {
+): MediaCharge {
   if (isFailure(outcome) || isUnsent) return { tokens: noTokens, costNanos: 0, isEstimated: false };
   const unitCost = unitsCost(units, candidate.unitPrices);
   const isCut = outcome !== 'ok';
@@ -136,6 +143,11 @@ function computeCharge(
   if (candidate.price === null) return { tokens: tokens ?? noTokens, costNanos: null, isEstimated: isCut };
   const charged = tokens ?? end.estimatedTokens ?? estimatedTokens;
   return { tokens: charged, costNanos: tokenCost(charged, candidate.price, units), isEstimated: isCut || tokens === null };
+}
+
+/** Returns the cost that we have reserved, in case we can't compute the actual one. */
+export function reservedCharge(request: MediaCallRequest): MediaCharge {
+  return { tokens: noTokens, costNanos: mediaUsageBounds(request).costNanos, isEstimated: true };
 }
 
 /**

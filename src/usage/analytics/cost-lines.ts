@@ -4,6 +4,7 @@
  */
 import type { Route } from '../../core/call.ts';
 import { ratesFor } from '../../core/cost.ts';
+import { ownValue } from '../../core/own-value.ts';
 import type { CallUnits, Price, TokenPrice, Tokens } from '../../core/pricing.ts';
 import { recalculateCost } from '../prices/recalculate-cost.ts';
 import type { ModelPrices } from '../prices/stored-price.ts';
@@ -113,7 +114,7 @@ function linesOfTokens(tokens: Tokens, units: CallUnits | null, price: Price, ra
     ...line('cache write', tokens.cacheWrite, rates.cacheWriteNanos),
     ...line('cache write (1 h)', tokens.cacheWrite1h, rates.cacheWrite1hNanos),
     ...line('output', tokens.output, rates.outputNanos),
-    ...Object.entries(units?.toolUses ?? {}).map(([tool, uses]) => toLine(`tool ${tool}`, uses, perToolUseNanos[tool] ?? 0n, 1)),
+    ...Object.entries(units?.toolUses ?? {}).map(([tool, uses]) => toLine(`tool ${tool}`, uses, ownValue(perToolUseNanos, tool) ?? 0n, 1)),
     ...(units?.searches && perSearchNanos !== undefined ? [toLine('searches', units.searches, perSearchNanos, 1)] : []),
   ];
 }
