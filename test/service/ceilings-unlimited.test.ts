@@ -140,19 +140,37 @@ test('admits only as many concurrent calls as fit into a tpm ceiling by their es
   expect(billedTokens).toBe(passed * mostOutput);
 });
 
-test.each([
-  ['models', { models: ['one/dear'] }],
-  ['plugins', { plugins: [{ id: 'web' }] }],
-])('rejects %s for keys with ceilings, allow-lists or required tags', async (member, members) => {
-  const { call, admin }: TestGateway = await gateway().withProject(`other-${member}`);
+const tool = { type: 'function', function: { name: 'choose', parameters: { type: 'object', properties: { model: { type: 'string' } } } } };
+
+test.each<[string, string, object]>([
+  ['models', 'models', { models: ['one/dear'] }],
+  ['plugins', 'plugins', { plugins: [{ id: 'web' }] }],
+  ['fallbacks', 'fallbacks', { fallbacks: [{ model: 'dear' }] }],
+  ['an advisor', 'tools.1', { tools: [tool, { type: 'advisor_20260301', name: 'advisor', model: 'dear' }] }],
+  ['an advisor without a model', 'tools.0', { tools: [{ type: 'advisor_20260301', name: 'advisor' }] }],
+  ['a tool with a model', 'tools.0', { tools: [{ type: 'expert', model: 'dear' }] }],
+])('rejects %s for keys with ceilings, allow-lists or required tags', async (what, member, members) => {
+  const slug = `other-${what.replaceAll(' ', '-')}`;
+  const { call, admin }: TestGateway = await gateway().withProject(slug);
   const body = { model: 'one/m', messages: [{ role: 'user', content: 'hi' }], ...members };
   expect((await call('/v1/chat/completions', body)).status).toBe(200);
   for (const settings of [{ ceilings: { cost: 5 } }, { models: ['one/m'] }, { required_tags: ['eu'] }]) {
-    const { key } = await jsonOf<{ key: string }>(admin('POST', `/provision/teams/other-${member}/keys`, { name: 'limited', ...settings }));
+    const { key } = await jsonOf<{ key: string }>(admin('POST', `/provision/teams/${slug}/keys`, { name: 'limited', ...settings }));
     const answer = await call('/v1/chat/completions', body, { authorization: `Bearer ${key}` });
     expect([answer.status, await answer.json()]).toEqual([
       400,
       { error: expect.objectContaining({ code: 'bad_json', message: expect.stringContaining(`${member}: not allowed`) }) },
     ]);
   }
+});
+
+test.each([
+  ['a tool whose parameters include a model', { tools: [tool] }],
+  ['a tool that generates images with a given model', { tools: [{ type: 'image_generation', model: 'gpt-image-2' }] }],
+])('accepts %s for keys with ceilings', async (what, members) => {
+  const slug = what.replaceAll(' ', '-');
+  const { call, admin } = await gateway().withProject(slug);
+  const { key } = await jsonOf<{ key: string }>(admin('POST', `/provision/teams/${slug}/keys`, { name: 'limited', ceilings: { cost: 5 } }));
+  const body = { model: 'one/m', max_tokens: 10, messages: [{ role: 'user', content: 'hi' }], ...members };
+  expect((await call('/v1/chat/completions', body, { authorization: `Bearer ${key}` })).status).toBe(200);
 });

@@ -1,5 +1,13 @@
 import { gatewayError } from '../../core/errors.ts';
-import { type BodySpans, decodeString, type Member, type SkipMember, scanObject } from '../../core/json/spans.ts';
+import {
+  type BodySpans,
+  decodeString,
+  type Member,
+  type SkipMember,
+  scanElements,
+  scanMembers,
+  scanObject,
+} from '../../core/json/spans.ts';
 import { JsonSyntaxError } from '../../core/json/syntax.ts';
 import { factsOf } from './body-facts.ts';
 import { knownRegionsOf, unknownPieces } from './known-regions.ts';
@@ -15,8 +23,11 @@ export function scanJson(body: Buffer, keys: ReadonlySet<string>, skip?: SkipMem
   }
 }
 
-/** OpenRouter's fields for choosing other models, and for using tools that OpenRouter bills. */
-const otherModelKeys = ['models', 'plugins'] as const;
+/**
+ * OpenRouter's fields for choosing other models and for using tools that OpenRouter bills, and Anthropic's field for
+ * other models that respond if the requested one declines.
+ */
+const otherModelKeys = ['models', 'plugins', 'fallbacks'] as const;
 
 /**
  * Fields that affect what a vendor bills. We reject bodies that contain one of them twice, because the gateway and the
@@ -25,7 +36,7 @@ const otherModelKeys = ['models', 'plugins'] as const;
 export const billedKeys: readonly string[] = [
   ...['max_tokens', 'max_completion_tokens', 'max_output_tokens', 'n', 'prediction', 'service_tier', 'speed', 'inference_geo'],
   ...['tools', 'max_tool_calls', 'web_search_options', 'previous_response_id', 'conversation', 'prompt', 'background'],
-  ...['mcp_servers', 'cached_content', 'cachedContent', 'extra_body', 'google', 'query', 'documents'],
+  ...['mcp_servers', 'cached_content', 'cachedContent', 'extra_body', 'google', 'query', 'documents', 'context_management'],
 ];
 
 /** All fields that the gateway reads from the body on text routes. */
@@ -52,10 +63,30 @@ export function rejectDuplicateKeys({ repeated }: BodySpans, keys: readonly stri
 /**
  * Throws `bad_json` if the body lets the vendor use a model other than the planned one, or tools that we can't price.
  */
-export function rejectOtherModels({ members }: BodySpans): void {
-  const key = otherModelKeys.find((name) => members.has(name));
+export function rejectOtherModels(body: Buffer, { members }: BodySpans): void {
+  const key = otherModelKeys.find((name) => members.has(name)) ?? findModelTool(body, members.get('tools'));
   if (key !== undefined)
     rejectBody(`${key}: not allowed, because the key or its project restricts models, requires tags or has a cost ceiling`);
+}
+
+const toolKeys: ReadonlySet<string> = new Set(['type', 'model']);
+const toolMarks = ['"model"', '"advisor_'] as const;
+
+/**
+ * Returns the path of the first tool that has the vendor call another model, e.g. Anthropic's advisor. The model of
+ * `image_generation` is fine, because the price of this tool covers every model.
+ */
+function findModelTool(body: Buffer, tools: Member | undefined): string | undefined {
+  if (tools?.kind !== 'array') return undefined;
+  const text = body.subarray(tools.value.start, tools.value.end);
+  if (!toolMarks.some((mark) => text.includes(mark)) && !hidesAscii(text)) return undefined;
+  const position = [...scanElements(body, tools.value.start)].findIndex(({ kind, value }) => {
+    if (kind !== 'object') return false;
+    const { members, repeated } = scanMembers(body, value.start, toolKeys);
+    const type = parseStringMember(body, members.get('type')) ?? '';
+    return repeated.has('type') || type.startsWith('advisor_') || (members.has('model') && type !== 'image_generation');
+  });
+  return position < 0 ? undefined : `tools.${position}`;
 }
 
 /**

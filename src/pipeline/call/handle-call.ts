@@ -75,7 +75,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
       const plan = budget && call.requestedModel === 'auto' ? await planTier(received, budget) : planFor(received, null);
       if (!project.mayCall) throw gatewayError('subscription_required', { refusal: { reason: 'calls_off' } });
       if (received.requiresPrice || call.caller.models !== null || requiresTags({ project, caller: call.caller }))
-        rejectOtherModels(call.spans);
+        rejectOtherModels(call.body, call.spans);
       const { candidates } = plan;
       // Evaluating content rules takes CPU time, so we reserve the budget first. This way, a key that has exceeded its
       // ceilings doesn't use up any CPU time.
