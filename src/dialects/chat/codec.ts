@@ -6,7 +6,7 @@ import { parseJson } from '../../core/json/parse.ts';
 import { type BodySpans, type Splice, scanMembers, setMember } from '../../core/json/spans.ts';
 import { type BillingReport, readBillingReport } from '../contract/billing-report.ts';
 import type { RequestSummary, ResponseSummary, RouteCodec, StreamReader } from '../contract/route-codec.ts';
-import { parseChatUsage } from '../contract/token-usage.ts';
+import { parseChatUsage, sumTokens } from '../contract/token-usage.ts';
 import { readVendorError, type VendorErrorBody } from '../contract/vendor-error.ts';
 import {
   billedKeys,
@@ -158,6 +158,8 @@ function createStreamReader(): StreamReader {
   let tokens: ResponseSummary['tokens'] = null;
   let report: BillingReport = {};
   let generatedCharacters = 0;
+  /** The number of characters that had been generated when the last usage arrived. */
+  let countedCharacters = 0;
   /**
    * Set once the vendor sends its separate usage event or the stream ends. After that, the token count can't change
    * anymore.
@@ -217,7 +219,12 @@ function createStreamReader(): StreamReader {
       if (textDelta !== null) repeated.learn(event.data, textDelta);
       const isTierNew = report.serviceTier === undefined && typeof chunk.service_tier === 'string';
       if (isTierNew || isObject(chunk.usage)) report = { ...report, ...readBillingReport(chunk) };
-      tokens = parseChatUsage(chunk.usage) ?? parseChatUsage(asObject(chunk.x_groq).usage) ?? tokens;
+      const reported = parseChatUsage(chunk.usage) ?? parseChatUsage(asObject(chunk.x_groq).usage);
+      // Some vendors end a stream with zeros, after they have sent the real counts.
+      if (reported !== null && (tokens === null || sumTokens(reported) > 0)) {
+        tokens = reported;
+        countedCharacters = generatedCharacters;
+      }
       // A chunk without choices can't contain content, but that doesn't make it a usage event. Azure, for example,
       // sends its `prompt_filter_results` this way.
       if (choices.length === 0 && isObject(chunk.usage)) {
@@ -232,8 +239,10 @@ function createStreamReader(): StreamReader {
       // Drop calls that have neither a name nor arguments, because they aren't function calls.
       const turn = { text, toolCalls: toolCalls.filter((call) => call.name !== '' || call.arguments !== '') };
       const finished = allFinished();
-      // Some vendors report usage with every chunk, so usage alone doesn't mean that the count is final.
-      return { tokens, isFinal: tokens !== null && (isCounted || finished), turn, generatedCharacters, finished, ...report };
+      // Some vendors report usage with every chunk or only with the first one, so usage alone doesn't mean that the count
+      // is final.
+      const isFinal = tokens !== null && (isCounted || finished) && countedCharacters === generatedCharacters;
+      return { tokens, isFinal, turn, generatedCharacters, finished, ...report };
     },
     hasAllOutput: (choices) => ends.size >= choices && allFinished(),
     finished: () => [...ends.values()].some(Boolean),

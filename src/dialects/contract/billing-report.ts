@@ -7,6 +7,8 @@ export interface BillingReport {
   /** How often the model used each tool that the vendor runs and bills separately, e.g. `web_search`. */
   readonly toolUses?: Readonly<Record<string, number>>;
   readonly reportedCostNanos?: number;
+  /** Set if other models have generated a part of the response, so that the price may differ. */
+  readonly usesOtherModels?: true;
 }
 
 const noReport: BillingReport = {};
@@ -22,12 +24,21 @@ export function readBillingReport(response: JsonObject): BillingReport {
   const serviceTier = readServiceTier(asString(tier) ?? asString(counts.service_tier), counts);
   const toolUses = readToolUses(counts, output);
   const reportedCostNanos = readCost(counts);
-  if (toolUses === null && reportedCostNanos === null) return serviceTier === null ? noReport : { serviceTier };
+  const usesOtherModels = hasOtherModels(counts);
+  if (toolUses === null && reportedCostNanos === null && !usesOtherModels) return serviceTier === null ? noReport : { serviceTier };
   return {
     ...(serviceTier !== null && { serviceTier }),
     ...(toolUses !== null && { toolUses }),
     ...(reportedCostNanos !== null && { reportedCostNanos }),
+    ...(usesOtherModels && { usesOtherModels }),
   };
+}
+
+/** The types of Anthropic's iterations for which a model other than that of the request is billed. */
+const otherModelIterations: ReadonlySet<unknown> = new Set(['advisor_message', 'fallback_message']);
+
+function hasOtherModels({ iterations }: JsonObject): boolean {
+  return iterations !== undefined && asArray(iterations).some((iteration) => otherModelIterations.has(asObject(iteration).type));
 }
 
 /** No vendor's tier has a longer name than this, so longer ones are ignored. */

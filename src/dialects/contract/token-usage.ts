@@ -5,7 +5,7 @@
  */
 
 import { asCount, asObject, isObject, type JsonObject } from '../../core/json/narrow.ts';
-import type { Tokens } from '../../core/pricing.ts';
+import { noTokens, type Tokens } from '../../core/pricing.ts';
 
 /** Parses the usage of a chat response or of its last chunk. Returns null if the input or output tokens are missing. */
 export function parseChatUsage(usage: unknown): Tokens | null {
@@ -56,13 +56,61 @@ function toTokens(usage: OpenAiCounts): Tokens | null {
   const remaining = rest(whole);
   if (counted === undefined && remaining === undefined) return null;
   const output = Math.max(counted ?? 0, remaining ?? 0);
-  const { cached = 0, written } = usage;
+  const { written } = usage;
+  const cached = Math.min(usage.cached ?? 0, whole);
   return { input: Math.max(0, whole - cached - written), cachedInput: cached, cacheWrite: written, cacheWrite1h: 0, output };
 }
 
 /**
- * Parses the usage of the messages dialect. Streams send cumulative counts in several events, so a new count replaces
- * the one in `earlier`.
+ * Reads the usage of the messages dialect. A stream reports it in several events, and each of them repeats all
+ * iterations so far.
+ */
+export function createMessagesUsage() {
+  let reported: Tokens | null = null;
+  let unreported = noTokens;
+  let knowsInput = false;
+  let knowsOutput = false;
+  return {
+    read(usage: unknown): void {
+      if (!isObject(usage)) return;
+      reported = parseMessagesUsage(usage, reported);
+      if (Array.isArray(usage.iterations)) unreported = sumUnreported(usage.iterations);
+      const { input_tokens: input, output_tokens: output } = usage;
+      if (input !== undefined && input !== null) knowsInput = asCount(input) !== undefined;
+      knowsOutput = asCount(output) !== undefined;
+    },
+    tokens: (): Tokens | null => reported && addTokens(reported, unreported),
+    /** Returns true if the last usage had a count of output tokens, and the last count of input tokens was valid. */
+    isComplete: (): boolean => knowsInput && knowsOutput,
+  };
+}
+
+/** The types of iterations that aren't part of the other counts. */
+const unreportedIterations: ReadonlySet<unknown> = new Set(['compaction', 'advisor_message']);
+
+function sumUnreported(iterations: readonly unknown[]): Tokens {
+  return iterations
+    .filter((iteration) => unreportedIterations.has(asObject(iteration).type))
+    .reduce<Tokens>((sum, iteration) => addTokens(sum, parseMessagesUsage(iteration, null) ?? noTokens), noTokens);
+}
+
+function addTokens(left: Tokens, right: Tokens): Tokens {
+  return {
+    input: left.input + right.input,
+    cachedInput: left.cachedInput + right.cachedInput,
+    cacheWrite: left.cacheWrite + right.cacheWrite,
+    cacheWrite1h: left.cacheWrite1h + right.cacheWrite1h,
+    output: left.output + right.output,
+  };
+}
+
+export function sumTokens({ input, cachedInput, cacheWrite, cacheWrite1h, output }: Tokens): number {
+  return input + cachedInput + cacheWrite + cacheWrite1h + output;
+}
+
+/**
+ * Parses the counts of the messages dialect, without the iterations. Streams send cumulative counts in several events,
+ * so a new count replaces the one in `earlier`. Some vendors send zero input after the real counts, so we ignore that.
  */
 export function parseMessagesUsage(usage: unknown, earlier: Tokens | null): Tokens | null {
   if (!isObject(usage)) return earlier;
@@ -72,15 +120,19 @@ export function parseMessagesUsage(usage: unknown, earlier: Tokens | null): Toke
   // In streams, only the first event says how many tokens were written to the 5-minute and to the 1-hour cache. The
   // last event only has the sum, so we subtract the tokens in the 1-hour cache.
   const rest = written === undefined ? undefined : written - (written1h ?? earlier?.cacheWrite1h ?? 0);
-  const written5m = asCount(split.ephemeral_5m_input_tokens) ?? rest;
+  const written5m = asCount(split.ephemeral_5m_input_tokens);
   const counts = {
     input: asCount(usage.input_tokens),
     cachedInput: asCount(usage.cache_read_input_tokens),
-    cacheWrite: written5m,
+    // If the split contradicts the sum, we charge the larger one.
+    cacheWrite: written5m === undefined || rest === undefined ? (written5m ?? rest) : Math.max(written5m, rest),
     cacheWrite1h: written1h,
     output: asCount(usage.output_tokens),
   };
   if (earlier === null && Object.values(counts).every((count) => count === undefined)) return null;
+  const inputs = [counts.input, counts.cachedInput, written, written1h, written5m].filter((count) => count !== undefined);
+  if (earlier !== null && sumTokens(earlier) > earlier.output && inputs.length > 0 && inputs.every((count) => count === 0))
+    return { ...earlier, output: counts.output || earlier.output };
   return {
     input: counts.input ?? earlier?.input ?? 0,
     cachedInput: counts.cachedInput ?? earlier?.cachedInput ?? 0,

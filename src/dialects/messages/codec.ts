@@ -1,13 +1,12 @@
 /** The codec for Anthropic messages (docs/vendors.md). */
 
-import { asCount, asObject, asString, isObject } from '../../core/json/narrow.ts';
+import { asObject, asString, isObject } from '../../core/json/narrow.ts';
 import { parseJson } from '../../core/json/parse.ts';
 import { type BodySpans, type Member, scanMembers, setMember } from '../../core/json/spans.ts';
-import type { Tokens } from '../../core/pricing.ts';
 import { formatEvent } from '../../core/sse.ts';
 import { type BillingReport, readBillingReport } from '../contract/billing-report.ts';
 import type { RequestSummary, ResponseSummary, RouteCodec, StreamReader } from '../contract/route-codec.ts';
-import { parseMessagesUsage } from '../contract/token-usage.ts';
+import { createMessagesUsage } from '../contract/token-usage.ts';
 import { readVendorError, type VendorErrorBody } from '../contract/vendor-error.ts';
 import {
   billedKeys,
@@ -83,10 +82,11 @@ function parseResponse(bytes: Buffer): ResponseSummary | null {
   const toolCalls = blocks
     .filter((block) => block.type === 'tool_use')
     .map((block) => ({ name: asString(block.name) ?? '', arguments: toJsonText(block.input ?? {}) }));
-  const tokens = parseMessagesUsage(response.usage, null);
-  const isFinal = tokens !== null && reportsInput(response.usage);
+  const usage = createMessagesUsage();
+  usage.read(response.usage);
+  const isFinal = usage.isComplete();
   return {
-    tokens,
+    tokens: usage.tokens(),
     isFinal,
     turn: { text, toolCalls },
     generatedCharacters: isFinal ? 0 : countGeneratedText(blocks),
@@ -111,12 +111,11 @@ function createStreamReader(): StreamReader {
     member: 'text',
     readText: (data) => readTextDelta(parseJson(data)),
   });
-  let tokens: Tokens | null = null;
+  const counts = createMessagesUsage();
   let report: BillingReport = {};
   let generatedCharacters = 0;
   let openBlocks = 0;
   let isEnded = false;
-  let knowsInput = false;
   let text = '';
   let finished = false;
   let problem: VendorErrorBody | null = null;
@@ -124,9 +123,8 @@ function createStreamReader(): StreamReader {
   const wholeInputs = new Map<unknown, string>();
 
   const readUsage = (usage: unknown): void => {
-    tokens = parseMessagesUsage(usage, tokens);
+    counts.read(usage);
     report = { ...report, ...readBillingReport({ usage }) };
-    knowsInput ||= reportsInput(usage);
   };
 
   const readDelta = (index: unknown, delta: unknown): void => {
@@ -163,7 +161,7 @@ function createStreamReader(): StreamReader {
         case 'message_delta':
           readUsage(data.usage);
           finished ||= typeof asObject(data.delta).stop_reason === 'string';
-          isEnded ||= tokens !== null && isObject(data.usage);
+          isEnded ||= isObject(data.usage);
           return 'delta';
         case 'content_block_start': {
           const block = asObject(data.content_block);
@@ -194,7 +192,8 @@ function createStreamReader(): StreamReader {
     // single empty delta, was called without arguments, so its input becomes `{}`.
     summary: () => {
       const calls = [...toolCalls].map(([index, call]) => ({ ...call, arguments: call.arguments || (wholeInputs.get(index) ?? '{}') }));
-      return { tokens, isFinal: isEnded && knowsInput, turn: { text, toolCalls: calls }, generatedCharacters, finished, ...report };
+      const turn = { text, toolCalls: calls };
+      return { tokens: counts.tokens(), isFinal: isEnded && counts.isComplete(), turn, generatedCharacters, finished, ...report };
     },
     // The vendor sends the stop reason together with the usage. Until then, we assume that the output is complete
     // whenever no block is open.
@@ -202,13 +201,4 @@ function createStreamReader(): StreamReader {
     finished: () => false,
     problem: () => problem,
   };
-}
-
-/**
- * Checks whether the vendor sent a count of input tokens. A missing count means that the number is unknown, not that
- * it's zero.
- */
-function reportsInput(usage: unknown): boolean {
-  const { input_tokens: input, cache_read_input_tokens: read, cache_creation_input_tokens: written } = asObject(usage);
-  return [input, read, written].some((count) => asCount(count) !== undefined);
 }

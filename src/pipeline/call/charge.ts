@@ -32,7 +32,7 @@ export function computeCharge(call: Call, candidate: Candidate, summary: Respons
   const { price } = candidate;
   const lacksSearches = summary.searches === undefined && price !== null && isChargedBySearch(call, price);
   const searches = lacksSearches ? estimateSearches(call) : summary.searches;
-  const { reportedCostNanos } = summary;
+  const { reportedCostNanos, usesOtherModels = false } = summary;
   const extra = extraUnits(call, candidate, summary);
   const units =
     searches === undefined && reportedCostNanos === undefined && extra === null
@@ -43,7 +43,7 @@ export function computeCharge(call: Call, candidate: Candidate, summary: Respons
   if (summary.isPending) return { ...reservedUsage(call, candidate), isEstimated: true };
   const { tokens, isEstimated } = resolveTokens(call, candidate, summary, end);
   const costNanos = price === null ? null : tokenCost(tokens, price, units ?? noUnits);
-  return { tokens, costNanos, units, isEstimated: isEstimated || lacksSearches || extra?.isPriced === false };
+  return { tokens, costNanos, units, isEstimated: isEstimated || lacksSearches || usesOtherModels || extra?.isPriced === false };
 }
 
 /**

@@ -15,9 +15,9 @@ import {
 } from '../../core/call.ts';
 import type { Candidate } from '../../core/candidate.ts';
 import type { GatewayError } from '../../core/errors.ts';
-import { noTokens, type Tokens } from '../../core/pricing.ts';
+import { noTokens } from '../../core/pricing.ts';
 import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
-import { estimateTokens } from '../../dialects/contract/token-usage.ts';
+import { estimateTokens, sumTokens } from '../../dialects/contract/token-usage.ts';
 import { hasEncodedData } from '../../dialects/routes/input-size.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { traceCall } from '../../observability/trace-call.ts';
@@ -243,10 +243,6 @@ function chargedAttempts(failed: readonly Attempt[]): readonly Attempt[] {
 /** Returns null if the price of the last attempt is unknown. */
 function sumCosts(last: number | null, earlier: readonly Attempt[]): number | null {
   return last === null ? null : earlier.reduce((sum, { costNanos }) => sum + (costNanos ?? 0), last);
-}
-
-function sumTokens({ input, cachedInput, cacheWrite, cacheWrite1h, output }: Tokens): number {
-  return input + cachedInput + cacheWrite + cacheWrite1h + output;
 }
 
 /** Returns the cache status of a call that wasn't served from the cache. Null on routes without a response cache. */

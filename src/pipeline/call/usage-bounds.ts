@@ -201,7 +201,11 @@ function largestUsage(call: Call, { candidate, price, input: scanned }: PricedCa
   }
   const window = assumedWindow(candidate);
   if (input < window && scanned.isElsewhere()) input = window;
-  const output = maxOutputTokens(call, candidate);
+  let output = maxOutputTokens(call, candidate);
+  if (mayCompact(call)) {
+    input *= 2;
+    output *= 2;
+  }
   if (price === null) return { tokens: { ...noTokens, input, output }, units: {} };
   const toolUses = requestedTools(call, price);
   const uses = Object.values(toolUses);
@@ -243,6 +247,17 @@ function surchargedTiers(call: Call, { tierMillionths }: Price): string {
   return requestedTiers(call)
     .filter((tier) => (ownValue(tierMillionths, tier) ?? 0n) > 1_000_000n)
     .join('+');
+}
+
+/**
+ * Returns true if the vendor may summarize the prompt before it responds. It bills this like a request of its own, so we
+ * reserve the input and the output twice.
+ */
+function mayCompact({ body, spans: { members } }: Call): boolean {
+  const management = members.get('context_management');
+  if (management?.kind !== 'object' && management?.kind !== 'array') return false;
+  const text = body.subarray(management.value.start, management.value.end);
+  return text.includes('"compact') || hidesAscii(text);
 }
 
 const outsideFields = ['previous_response_id', 'conversation', 'prompt'] as const;

@@ -314,6 +314,29 @@ describe('the stream reader', () => {
     expect(none.summary()).toMatchObject({ tokens: null, isFinal: false });
   });
 
+  test.each<[string, object[]]>([
+    ['in a chunk of its own', [{ choices: [], usage: { prompt_tokens: 9, completion_tokens: 0 } }, delta({ content: 'x' })]],
+    ['with the first content', [delta({ content: 'x' }, { usage: { prompt_tokens: 9, completion_tokens: 1 } }), delta({ content: 'y' })]],
+    [
+      'before content that repeats',
+      [
+        ...[delta({ content: 'a' }), delta({ content: 'b' }), delta({ content: 'c' })],
+        ...[{ choices: [], usage: { prompt_tokens: 9, completion_tokens: 3 } }, delta({ content: 'd' }), delta({ content: 'e' })],
+      ],
+    ],
+  ])("doesn't take the usage of a chat stream as final if content follows: %s", (_name, chunks) => {
+    const reader = chat.createStreamReader();
+    readStream(reader, streamOf(...chunks, finish('stop'), '[DONE]'));
+    expect(reader.summary()).toMatchObject({ tokens: { input: 9 }, isFinal: false });
+  });
+
+  test('ignores zeros after the real usage of a chat stream', () => {
+    const reader = chat.createStreamReader();
+    const zeros = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
+    readStream(reader, streamOf(delta({ content: 'x' }), finish('stop', { usage }), { choices: [], usage: zeros }, '[DONE]'));
+    expect(reader.summary()).toMatchObject({ tokens: counted, isFinal: true });
+  });
+
   test('assembles parallel tool calls from stream chunks by their index', () => {
     const reader = chat.createStreamReader();
     const call = (index: number, fn: object, id?: string): object =>

@@ -52,7 +52,19 @@ test.each<[string, object, object]>([
     { usage: { cost: 0.02, is_byok: false, cost_details: { upstream_inference_cost: 0.019 } } },
     { reportedCostNanos: 20_000_000 },
   ],
+  [
+    "uses of tools that are named like an object's inherited properties",
+    { usage: {}, output: [{ type: 'constructor_call' }, { type: 'constructor_call' }, { type: 'toString_call' }] },
+    { toolUses: { constructor: 2, toString: 1 } },
+  ],
   ["xAI's cost in ticks", { usage: { cost_in_usd_ticks: 318_319_000 } }, { reportedCostNanos: 31_831_900 }],
+  [
+    'that other models took part',
+    { usage: { iterations: [{ type: 'message' }, { type: 'advisor_message', model: 'm' }] } },
+    { usesOtherModels: true },
+  ],
+  ['that a fallback model responded', { usage: { iterations: [{ type: 'fallback_message' }] } }, { usesOtherModels: true }],
+  ['nothing from iterations of the requested model', { usage: { iterations: [{ type: 'compaction' }, { type: 'message' }, null] } }, {}],
   ['nothing from a negative cost', { usage: { cost: -1 } }, {}],
   ['nothing from a cost that is an object', { usage: { cost: { total: 1 } } }, {}],
 ])("reads from a vendor's usage: %s", (_what, response, report) => {

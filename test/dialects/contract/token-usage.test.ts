@@ -1,7 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Tokens } from '../../../src/core/pricing.ts';
 import { noTokens } from '../../../src/core/pricing.ts';
-import { estimateTokens, parseChatUsage, parseMessagesUsage, parseResponsesUsage } from '../../../src/dialects/contract/token-usage.ts';
+import {
+  createMessagesUsage,
+  estimateTokens,
+  parseChatUsage,
+  parseMessagesUsage,
+  parseResponsesUsage,
+} from '../../../src/dialects/contract/token-usage.ts';
 
 test('subtracts cached and cache-write tokens from the input tokens of a response', () => {
   const usage = { input_tokens: 100, output_tokens: 5, input_tokens_details: { cached_tokens: 30, cache_write_tokens: 60 } };
@@ -58,7 +64,7 @@ describe('parseChatUsage', () => {
     [
       'more cached tokens than prompt tokens',
       { prompt_tokens: 5, completion_tokens: 1, prompt_tokens_details: { cached_tokens: 8 } },
-      { input: 0, cachedInput: 8, output: 1 },
+      { input: 0, cachedInput: 5, output: 1 },
     ],
     [
       'reasoning tokens as part of the output',
@@ -109,6 +115,16 @@ describe('parseMessagesUsage', () => {
       { input: 1, cacheWrite1h: 6, output: 5 },
     ],
     [
+      'a split that is smaller than its total',
+      {
+        input_tokens: 1,
+        cache_creation_input_tokens: 1_000,
+        cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 0 },
+        output_tokens: 5,
+      },
+      { input: 1, cacheWrite: 1_000, output: 5 },
+    ],
+    [
       'null counts',
       { input_tokens: 3, cache_creation_input_tokens: null, cache_read_input_tokens: null, cache_creation: null, output_tokens: 5 },
       { input: 3, output: 5 },
@@ -130,7 +146,9 @@ describe('parseMessagesUsage', () => {
       { input_tokens: 11, cache_read_input_tokens: 21, cache_creation_input_tokens: 75, output_tokens: 15 },
       { input: 11, cachedInput: 21, cacheWrite: 35, output: 15 },
     ],
-    ['explicit zeros', { input_tokens: 0, cache_read_input_tokens: 0, output_tokens: 0 }, { input: 0, cachedInput: 0, output: 0 }],
+    ['nothing but zeros', { input_tokens: 0, cache_read_input_tokens: 0, cache_creation_input_tokens: 0, output_tokens: 0 }, {}],
+    ['zero input with output', { input_tokens: 0, output_tokens: 15 }, { output: 15 }],
+    ['uncached input that moved to the cache', { input_tokens: 0, cache_read_input_tokens: 30 }, { input: 0, cachedInput: 30 }],
     ['nothing', {}, {}],
     ['no usage', undefined, {}],
   ])('later token counts in a stream replace earlier ones: %s', (_name, usage, tokens) => {
@@ -154,6 +172,48 @@ describe('parseMessagesUsage', () => {
       output: 5,
     });
   });
+});
+
+describe('createMessagesUsage', () => {
+  const compaction = {
+    type: 'compaction',
+    ...{ input_tokens: 1_000, output_tokens: 100, cache_read_input_tokens: 7, cache_creation_input_tokens: 50 },
+    cache_creation: { ephemeral_5m_input_tokens: 20, ephemeral_1h_input_tokens: 30 },
+  };
+  const message = { type: 'message', input_tokens: 10, output_tokens: 5 };
+
+  test('adds the compactions of the prompt, which the other counts leave out', () => {
+    const usage = createMessagesUsage();
+    usage.read({ input_tokens: 10, output_tokens: 5, iterations: [compaction, message, compaction] });
+    expect(usage.tokens()).toEqual({ input: 2_010, cachedInput: 14, cacheWrite: 40, cacheWrite1h: 60, output: 205 });
+    expect(usage.isComplete()).toBe(true);
+  });
+
+  test('adds the tokens of an advisor, but not those of a fallback model', () => {
+    const usage = createMessagesUsage();
+    const advisor = { type: 'advisor_message', model: 'large', input_tokens: 300, output_tokens: 40 };
+    const fallback = { type: 'fallback_message', model: 'large', input_tokens: 10, output_tokens: 5 };
+    usage.read({ input_tokens: 10, output_tokens: 5, iterations: [message, advisor, fallback] });
+    expect(usage.tokens()).toEqual({ ...noTokens, input: 310, output: 45 });
+  });
+
+  test("doesn't count the iterations of a stream twice", () => {
+    const usage = createMessagesUsage();
+    usage.read({ input_tokens: 10, output_tokens: 1, iterations: [compaction] });
+    usage.read({ output_tokens: 3 });
+    usage.read({ output_tokens: 5, iterations: [compaction, message] });
+    usage.read({ output_tokens: 6, iterations: null });
+    expect(usage.tokens()).toEqual({ input: 1_010, cachedInput: 7, cacheWrite: 20, cacheWrite1h: 30, output: 106 });
+  });
+
+  test.each([[null], ['x'], [{}], [[null, 7, 'compaction', { type: 'compaction' }, { type: 'compaction', input_tokens: -1 }]]])(
+    'ignores unreadable iterations: %j',
+    (iterations) => {
+      const usage = createMessagesUsage();
+      usage.read({ input_tokens: 10, output_tokens: 5, iterations });
+      expect(usage.tokens()).toEqual({ ...noTokens, input: 10, output: 5 });
+    },
+  );
 });
 
 test.each([

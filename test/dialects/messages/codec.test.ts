@@ -91,6 +91,26 @@ describe('parseResponse', () => {
     expect(messages.parseResponse(halfTold)).toMatchObject({ tokens: { ...noTokens, output: 3 }, isFinal: false });
   });
 
+  test.each<[string, object]>([
+    ['a missing output count', { input_tokens: 100 }],
+    ['a null output count', { input_tokens: 100, output_tokens: null }],
+    ['a fractional output count', { input_tokens: 100, output_tokens: 50.5 }],
+    ['an output count that is text', { input_tokens: 100, output_tokens: '50' }],
+    ['a fractional input count', { input_tokens: 100.5, output_tokens: 50, cache_read_input_tokens: 0 }],
+    ['an input count below zero', { input_tokens: -1, output_tokens: 50, cache_read_input_tokens: 0 }],
+    ['no input count but one for the cache', { output_tokens: 50, cache_read_input_tokens: 0 }],
+  ])('treats the usage of a message as incomplete if it has %s', (_what, usage) => {
+    const summary = messages.parseResponse(answerOf([{ type: 'text', text: 'Hello' }], usage));
+    expect(summary).toMatchObject({ isFinal: false, generatedCharacters: 5 });
+  });
+
+  test('reads compactions and other models in the iterations of a message', () => {
+    const iterations = [{ type: 'compaction', input_tokens: 1_000, output_tokens: 100 }, { type: 'fallback_message' }];
+    expect(messages.parseResponse(answerOf([], { input_tokens: 10, output_tokens: 5, iterations }))).toMatchObject({
+      ...{ tokens: { ...noTokens, input: 1_010, output: 105 }, isFinal: true, usesOtherModels: true },
+    });
+  });
+
   test.each(['', '<html>', '{}', '[]', '{"content":"x"}', '{"choices":[]}', '{"type":"error","error":{"message":"x"}}'])(
     'rejects %j as a response',
     (text) => {
@@ -163,6 +183,33 @@ describe('the stream reader', () => {
     const halfTold = messages.createStreamReader();
     readStream(halfTold, streamOf(start(null), text('x'), delta({ output_tokens: 7 }), stop));
     expect(halfTold.summary()).toMatchObject({ tokens: { ...noTokens, output: 7 }, isFinal: false });
+  });
+
+  test.each<[string, object]>([
+    ['no counts', {}],
+    ['null', { output_tokens: null }],
+    ['text', { output_tokens: '450' }],
+    ['a fraction', { output_tokens: 450.5 }],
+    ['a number below zero', { output_tokens: -50 }],
+    ['a fractional input', { output_tokens: 450, input_tokens: 3.5 }],
+  ])("doesn't take the counts of a stream as final if its last usage has %s", (_what, usage) => {
+    const reader = messages.createStreamReader();
+    readStream(reader, streamOf(start(), text('x'), delta({ output_tokens: 7 }), delta(usage), stop));
+    expect(reader.summary()).toMatchObject({ tokens: { input: 25 }, isFinal: false, generatedCharacters: 1 });
+  });
+
+  test("ignores zeros after a stream's real counts", () => {
+    const reader = messages.createStreamReader();
+    const zeros = { input_tokens: 0, output_tokens: 0 };
+    readStream(reader, streamOf(start(), text('x'), delta({ input_tokens: 0, output_tokens: 7 }), delta(zeros), stop));
+    expect(reader.summary()).toMatchObject({ tokens: { ...noTokens, input: 25, output: 7 }, isFinal: true });
+  });
+
+  test('adds the compactions in the last usage of a stream', () => {
+    const reader = messages.createStreamReader();
+    const iterations = [{ type: 'compaction', input_tokens: 1_000, output_tokens: 100 }];
+    readStream(reader, streamOf(start(), text('x'), delta({ output_tokens: 7, iterations }), stop));
+    expect(reader.summary()).toMatchObject({ tokens: { ...noTokens, input: 1_025, output: 107 }, isFinal: true });
   });
 
   test('reads zero as a token count', () => {

@@ -284,6 +284,26 @@ describe('the input tokens that a call reserves', () => {
     expect(inputOf(route, body, { inputNanos: 1_000_000_000n }, { maxInputTokens: 400_000 })).toBeLessThan(1_000 * 1_000);
   });
 
+  test.each<[string, TextRoute, object | string]>([
+    ['messages', 'messages', { context_management: { edits: [{ type: 'compact_20260112' }] } }],
+    ['messages with escaped letters', 'messages', '"context_management":{"edits":[{"type":"c\\u006fmpact_20260112"}]}'],
+    ['responses', 'responses', { context_management: [{ type: 'compaction', compact_threshold: 1_000 }] }],
+  ])('reserves a second request if the vendor may compact the prompt of %s', (_what, route, members) => {
+    const own = typeof members === 'string' ? members : JSON.stringify(members).slice(1, -1);
+    const body = `{"model":"one/m","max_tokens":100,"max_output_tokens":100,"messages":[],"input":[],${own}}`;
+    // The window is so small that escaped letters, which could hide a reference to a file, don't raise the input.
+    const input = inputOf(route, body, { inputNanos: 1_000_000_000n }, { maxInputTokens: 10 });
+    expect(input).toBe(2 * Buffer.byteLength(body) * 1_000);
+    expect(outputOf(route, body)).toBe(200);
+  });
+
+  test.each<[string, object | null]>([
+    ['tool results', { edits: [{ type: 'clear_tool_uses_20250919' }] }],
+    ['nothing', null],
+  ])('reserves a single request if the vendor may remove %s from the prompt', (_what, management) => {
+    expect(outputOf('messages', { ...hello, max_tokens: 100, context_management: management })).toBe(100);
+  });
+
   test('reserves the largest number of tokens that the model can use for an image', () => {
     const image = { type: 'image_url', image_url: { url: 'https://example.com/a.png' } };
     const body = { ...hello, messages: [{ role: 'user', content: [image] }] };
