@@ -149,8 +149,29 @@ test.each<[string, string, object]>([
   ['an advisor', 'tools.1', { tools: [tool, { type: 'advisor_20260301', name: 'advisor', model: 'dear' }] }],
   ['an advisor without a model', 'tools.0', { tools: [{ type: 'advisor_20260301', name: 'advisor' }] }],
   ['a tool with a model', 'tools.0', { tools: [{ type: 'expert', model: 'dear' }] }],
+  ['a tool of OpenRouter', 'tools.0', { tools: [{ type: 'openrouter:fusion', parameters: { analysis_models: ['dear'] } }] }],
+  ['a preset', 'preset', { preset: 'mine' }],
+  ['a provider', 'provider', { provider: { only: ['dear'] } }],
+  ['models of compound', 'compound_custom', { compound_custom: { models: { answering_model: 'dear' } } }],
+  ['a safety model', 'safety_model', { safety_model: 'dear' }],
+  ['a draft model', 'draft_model', { draft_model: 'dear' }],
+  ['data sources', 'data_sources', { data_sources: [{ type: 'azure_search' }] }],
+  ['a deferred completion', 'deferred', { deferred: true }],
+  ['another case', 'Model', { Model: 'dear' }],
+  ['upper case', 'MAX_TOKENS', { MAX_TOKENS: 1_000_000 }],
+  ['a long s', '\u017ftream', { '\u017ftream': true }],
+  ['a Kelvin sign', 'max_to\u212aens', { 'max_to\u212aens': 1_000_000 }],
+  [
+    'an advisor in the conversation',
+    'advisor_20260301',
+    {
+      messages: [
+        { role: 'system', content: [{ type: 'tool_addition', tool: { definition: { type: 'advisor_20260301', model: 'dear' } } }] },
+      ],
+    },
+  ],
 ])('rejects %s for keys with ceilings, allow-lists or required tags', async (what, member, members) => {
-  const slug = `other-${what.replaceAll(' ', '-')}`;
+  const slug = `other-${what.replaceAll(' ', '-').toLowerCase()}`;
   const { call, admin }: TestGateway = await gateway().withProject(slug);
   const body = { model: 'one/m', messages: [{ role: 'user', content: 'hi' }], ...members };
   expect((await call('/v1/chat/completions', body)).status).toBe(200);
@@ -167,6 +188,7 @@ test.each<[string, string, object]>([
 test.each([
   ['a tool whose parameters include a model', { tools: [tool] }],
   ['a tool that generates images with a given model', { tools: [{ type: 'image_generation', model: 'gpt-image-2' }] }],
+  ['fields that are switched off', { deferred: false, provider: null }],
 ])('accepts %s for keys with ceilings', async (what, members) => {
   const slug = what.replaceAll(' ', '-');
   const { call, admin } = await gateway().withProject(slug);

@@ -10,20 +10,21 @@
 import type { ModelValues } from '../file-schema.ts';
 import type { Models, VendorDescription } from './vendor-description.ts';
 
-const tiers = { service_tiers: { priority: '2', flex: '0.5' } };
+/** OpenAI accepts `fast` as another name of `priority`, and reports `priority`. */
+const tiers = { service_tiers: { priority: '2', fast: '2', flex: '0.5' } };
 const large = { max_input_tokens: 922_000, max_output_tokens: 128_000, ...tiers };
 const medium = { max_input_tokens: 272_000, max_output_tokens: 128_000, ...tiers };
 /** OpenAI charges more for `web_search_preview` if the model has no reasoning. */
 const plain = { reasons: false, per_tool_use: { web_search_preview: '0.025' } };
 const million = {
   ...{ max_input_tokens: 1_047_576, context_window: 1_047_576, max_output_tokens: 32_768, ...plain },
-  service_tiers: { priority: '1.75' },
+  service_tiers: { priority: '1.75', fast: '1.75' },
 };
 const small = {
   ...{ max_input_tokens: 128_000, context_window: 128_000, max_output_tokens: 16_384, ...plain },
-  service_tiers: { priority: '1.7' },
+  service_tiers: { priority: '1.7', fast: '1.7' },
 };
-const reasoning = { max_input_tokens: 200_000, max_output_tokens: 100_000, service_tiers: { priority: '1.75', flex: '0.5' } };
+const reasoning = { max_input_tokens: 200_000, max_output_tokens: 100_000, service_tiers: { priority: '1.75', fast: '1.75', flex: '0.5' } };
 
 /**
  * OpenAI charges for a code interpreter container once per session. For a generated image, it charges for the tokens of
@@ -87,7 +88,7 @@ const undatedModels: Models = {
   },
   'gpt-5.5': {
     ...{ input: '5', cached_input: '0.50', output: '30', ...large },
-    service_tiers: { priority: '2.5', flex: '0.5' },
+    service_tiers: { priority: '2.5', fast: '2.5', flex: '0.5' },
     above_tokens: { 272000: { input: '10', cached_input: '1', output: '45' } },
   },
   'gpt-5.4': {
@@ -99,12 +100,24 @@ const undatedModels: Models = {
   'gpt-5.2': { input: '1.75', cached_input: '0.175', output: '14', ...medium },
   'gpt-5.1': { input: '1.25', cached_input: '0.125', output: '10', ...medium },
   'gpt-5': { input: '1.25', cached_input: '0.125', output: '10', ...medium },
-  'gpt-5-mini': { input: '0.25', cached_input: '0.025', output: '2', ...medium, service_tiers: { priority: '1.8', flex: '0.5' } },
+  'gpt-5-mini': {
+    input: '0.25',
+    cached_input: '0.025',
+    output: '2',
+    ...medium,
+    service_tiers: { priority: '1.8', fast: '1.8', flex: '0.5' },
+  },
   'gpt-5-nano': { input: '0.05', cached_input: '0.005', output: '0.40', ...medium },
   'gpt-4.1': { input: '2', cached_input: '0.50', output: '8', ...million },
   'gpt-4.1-mini': { input: '0.40', cached_input: '0.10', output: '1.60', ...million },
   'gpt-4o': { input: '2.50', cached_input: '1.25', output: '10', ...small },
-  'gpt-4o-mini': { input: '0.15', cached_input: '0.075', output: '0.60', ...small, service_tiers: { priority: '1.666667' } },
+  'gpt-4o-mini': {
+    input: '0.15',
+    cached_input: '0.075',
+    output: '0.60',
+    ...small,
+    service_tiers: { priority: '1.666667', fast: '1.666667' },
+  },
   o3: { input: '2', cached_input: '0.50', output: '8', ...reasoning },
   'text-embedding-3-small': { kind: 'embeddings', input: '0.02', max_input_tokens: 8_191 },
   'text-embedding-3-large': { kind: 'embeddings', input: '0.13', max_input_tokens: 8_191 },

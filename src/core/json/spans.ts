@@ -39,6 +39,11 @@ export interface BodySpans {
   readonly members: ReadonlyMap<string, Member>;
   readonly isEmpty: boolean;
   readonly repeated: ReadonlySet<string>;
+  /**
+   * A key that only differs from a wanted one in case, such as `Model`. Go's `encoding/json` reads both as the same key.
+   * Undefined if there's none, or if the scan wasn't limited to certain keys.
+   */
+  readonly lookalike?: string;
 }
 
 const none: ReadonlySet<string> = new Set();
@@ -90,6 +95,7 @@ function assertEnd(bytes: Buffer, end: number): void {
 export function scanMembers(bytes: Buffer, start: number, wantedKeys?: ReadonlySet<string>, skip?: SkipMember): BodySpans {
   const members = new Map<string, Member>();
   let repeated: Set<string> | null = null;
+  let lookalike: string | undefined;
   let at = skipSpace(bytes, start + 1);
   if (bytes[at] === closeBrace) return { object: { start, end: at + 1 }, members, isEmpty: true, repeated: none };
   for (;;) {
@@ -97,6 +103,7 @@ export function scanMembers(bytes: Buffer, start: number, wantedKeys?: ReadonlyS
     const keyStart = at;
     const keyEnd = skipString(bytes, at);
     const key = decodeWantedKey(bytes, { start: at, end: keyEnd }, wantedKeys);
+    if (key === null) lookalike ??= findLookalike(bytes, { start: at, end: keyEnd }, wantedKeys);
     at = skipSpace(bytes, keyEnd);
     if (bytes[at] !== colon) throw new JsonSyntaxError('expected a colon', at);
     at = skipSpace(bytes, at + 1);
@@ -111,8 +118,10 @@ export function scanMembers(bytes: Buffer, start: number, wantedKeys?: ReadonlyS
     }
     at = skipSpace(bytes, end);
     if (bytes[at] === comma) at = skipSpace(bytes, at + 1);
-    else if (bytes[at] === closeBrace) return { object: { start, end: at + 1 }, members, isEmpty: false, repeated: repeated ?? none };
-    else throw new JsonSyntaxError('expected a comma or closing brace', at);
+    else if (bytes[at] === closeBrace) {
+      const spans = { object: { start, end: at + 1 }, members, isEmpty: false, repeated: repeated ?? none };
+      return lookalike === undefined ? spans : { ...spans, lookalike };
+    } else throw new JsonSyntaxError('expected a comma or closing brace', at);
   }
 }
 
@@ -142,6 +151,23 @@ function decodeWantedKey(bytes: Buffer, span: Span, wantedKeys: ReadonlySet<stri
   if (!hasEscapeOrUnicode(bytes, span)) return null;
   const key = decodeString(bytes, span);
   return wantedKeys.has(key) ? key : null;
+}
+
+/** Returns the key at `span` if it only differs from a wanted key in case, as Go's `encoding/json` compares them. */
+function findLookalike(bytes: Buffer, span: Span, wantedKeys: ReadonlySet<string> | undefined): string | undefined {
+  if (wantedKeys === undefined || span.end - span.start > maxWantedKeyLength * 6 || !hasCapitalOrEscape(bytes, span)) return undefined;
+  const key = decodeString(bytes, span);
+  // JavaScript turns the Kelvin sign into a k, as Go does, but not the long s into an s.
+  const folded = key.toLowerCase().replaceAll('\u017f', 's');
+  return wantedKeys.has(folded) ? key : undefined;
+}
+
+function hasCapitalOrEscape(bytes: Buffer, { start, end }: Span): boolean {
+  for (let at = start; at < end; at += 1) {
+    const byte = bytes[at] ?? 0;
+    if ((byte >= 0x41 && byte <= 0x5a) || byte === backslash || byte > 0x7f) return true;
+  }
+  return false;
 }
 
 /** Returns true if a JSON string is exactly `text` without escapes. Always false if `text` isn't ASCII. */

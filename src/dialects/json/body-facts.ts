@@ -23,6 +23,7 @@ export interface BodyFacts {
   /** The number of media items in a request for embeddings or a rerank call (see `countMedia`). 0 on other routes. */
   readonly media: number;
   readonly mentionsCacheControl: boolean;
+  readonly mayAddTools: boolean;
   /**
    * A hash of everything in the body that can change the response (see `digestParameters`). Null if the project has no
    * response cache.

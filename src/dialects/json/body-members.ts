@@ -24,10 +24,14 @@ export function scanJson(body: Buffer, keys: ReadonlySet<string>, skip?: SkipMem
 }
 
 /**
- * OpenRouter's fields for choosing other models and for using tools that OpenRouter bills, and Anthropic's field for
- * other models that respond if the requested one declines.
+ * Fields with which vendors run other models, use another deployment, or run tools that we can't price: OpenRouter's
+ * first four, Anthropic's `fallbacks`, Groq's `compound_custom`, Together's `safety_model`, LM Studio's `draft_model`
+ * and Azure's `data_sources`. With xAI's `deferred`, the vendor generates a response that we never see.
  */
-const otherModelKeys = ['models', 'plugins', 'fallbacks'] as const;
+const otherModelKeys = [
+  ...['models', 'plugins', 'preset', 'provider', 'fallbacks', 'compound_custom', 'safety_model', 'draft_model', 'data_sources'],
+  'deferred',
+];
 
 /**
  * Fields that affect what a vendor bills. We reject bodies that contain one of them twice, because the gateway and the
@@ -44,7 +48,7 @@ export const bodyKeys: ReadonlySet<string> = new Set([
   ...billedKeys,
   ...otherModelKeys,
   ...['model', 'stream', 'stream_options', 'messages', 'system', 'input', 'instructions', 'functions', 'user', 'metadata'],
-  ...['temperature', 'anthropic_beta', 'store'],
+  ...['temperature', 'anthropic_beta', 'store', 'thread'],
 ]);
 
 export function rejectBody(message: string): never {
@@ -62,15 +66,17 @@ export function rejectDuplicateKeys({ repeated }: BodySpans, keys: readonly stri
 
 /**
  * Throws `bad_json` if the body lets the vendor use a model other than the planned one, or tools that we can't price.
+ * Some vendors ignore the case of keys, so a `Model` could replace `model`.
  */
-export function rejectOtherModels(body: Buffer, { members }: BodySpans): void {
-  const key = otherModelKeys.find((name) => members.has(name)) ?? findModelTool(body, members.get('tools'));
+export function rejectOtherModels(body: Buffer, { members, lookalike }: BodySpans): void {
+  const isSet = (name: string): boolean => !['null', 'false', undefined].includes(members.get(name)?.kind);
+  const key = lookalike ?? otherModelKeys.find(isSet) ?? findModelTool(body, members.get('tools'));
   if (key !== undefined)
     rejectBody(`${key}: not allowed, because the key or its project restricts models, requires tags or has a cost ceiling`);
 }
 
 const toolKeys: ReadonlySet<string> = new Set(['type', 'model']);
-const toolMarks = ['"model"', '"advisor_'] as const;
+const toolMarks = ['"model"', '"advisor_', '"openrouter:'] as const;
 
 /**
  * Returns the path of the first tool that has the vendor call another model, e.g. Anthropic's advisor. The model of
@@ -84,7 +90,12 @@ function findModelTool(body: Buffer, tools: Member | undefined): string | undefi
     if (kind !== 'object') return false;
     const { members, repeated } = scanMembers(body, value.start, toolKeys);
     const type = parseStringMember(body, members.get('type')) ?? '';
-    return repeated.has('type') || type.startsWith('advisor_') || (members.has('model') && type !== 'image_generation');
+    return (
+      repeated.has('type') ||
+      type.startsWith('advisor_') ||
+      type.startsWith('openrouter:') ||
+      (members.has('model') && type !== 'image_generation')
+    );
   });
   return position < 0 ? undefined : `tools.${position}`;
 }

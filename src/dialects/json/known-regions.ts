@@ -14,6 +14,8 @@ export interface References {
   readonly hasDocumentSource: boolean;
   /** True if the region may contain `cache_control`, which asks the vendor to keep the prompt in its cache. */
   readonly hasCacheMark: boolean;
+  /** True if the region may define tools (see `added-tools.ts`). */
+  readonly hasAddedTools: boolean;
 }
 
 export interface KnownRegion extends Span {

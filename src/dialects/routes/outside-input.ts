@@ -8,6 +8,7 @@ import type { BodySpans, Member } from '../../core/json/spans.ts';
 import { skipSpace } from '../../core/json/syntax.ts';
 import { factsOf } from '../json/body-facts.ts';
 import { knownRegionsOf, type References, unknownPieces } from '../json/known-regions.ts';
+import { hasAddedTools } from './added-tools.ts';
 
 /** Use buffers, because searching for a buffer is faster than searching for a string. */
 const cacheMark = Buffer.from('"cache_control"');
@@ -20,7 +21,8 @@ const typeMark = Buffer.from('"type"');
  */
 const reference = anyOf(
   /"(?:file_id|file_url|file_data)"\s*:\s*[^\s{]/,
-  /"type"\s*:\s*"(?:video_url|audio_url|document_url|item_reference)"/,
+  /"file_url"\s*:\s*\{\s*"url"\s*:\s*"/,
+  /"type"\s*:\s*"(?:video_url|audio_url|document_url|item_reference|file_url|input_video|video)"/,
   /"(?:video_url|audio_url|document_url)"\s*:\s*(?!\{\s*"(?:type|description|title|anyOf|\$ref)")/,
   /"(?:input_audio|data)"\s*:\s*"https?:/,
   /"type"\s*:\s*"mcp/,
@@ -47,6 +49,7 @@ export function findReferences(bytes: Buffer): References {
     hasDocument: documentType.test(text),
     hasDocumentSource: documentSource.test(text),
     hasCacheMark: bytes.includes(cacheMark),
+    hasAddedTools: hasAddedTools(bytes),
   };
 }
 

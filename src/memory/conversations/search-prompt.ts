@@ -27,6 +27,7 @@ export function joinFound(one: Found, other: Found): Found {
       hasDocument: a.hasDocument || b.hasDocument,
       hasDocumentSource: a.hasDocumentSource || b.hasDocumentSource,
       hasCacheMark: a.hasCacheMark || b.hasCacheMark,
+      hasAddedTools: a.hasAddedTools || b.hasAddedTools,
     },
   };
 }

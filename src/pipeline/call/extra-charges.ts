@@ -2,12 +2,13 @@
  * Handles what vendors bill in addition to tokens at the standard price, i.e. other service tiers and the tools that
  * vendors run themselves. See docs/vendors.md#extra-charges.
  */
-import type { Call } from '../../core/call.ts';
+import { type Call, isPromptRoute } from '../../core/call.ts';
 import type { Candidate } from '../../core/candidate.ts';
 import { scanElements, scanMembers } from '../../core/json/spans.ts';
 import type { CallUnits, Price } from '../../core/pricing.ts';
 import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
 import { hidesAscii, parsePositiveInteger, parseStringMember } from '../../dialects/json/body-members.ts';
+import { listAddedTools } from '../../dialects/routes/added-tools.ts';
 
 /**
  * If the request limits neither a tool (`max_uses`) nor all tools together (`max_tool_calls`), we assume that the
@@ -43,11 +44,16 @@ export function requestedTools({ route, body, spans: { members } }: Call, price:
   if (route === 'chat' && members.get('web_search_options')?.kind === 'object' && Object.hasOwn(perToolUseNanos, 'web_search')) {
     uses.web_search = 1;
   }
+  const most = parsePositiveInteger(body, members.get('max_tool_calls')) ?? defaultToolUses;
+  if (isPromptRoute(route))
+    for (const { type, uses: allowed } of listAddedTools(body, most)) {
+      const name = toToolName(type);
+      if (Object.hasOwn(perToolUseNanos, name)) uses[name] = (uses[name] ?? 0) + allowed;
+    }
   const tools = members.get('tools');
   if (tools?.kind !== 'array') return uses;
   const text = body.subarray(tools.value.start, tools.value.end);
   if (!Object.keys(perToolUseNanos).some((name) => text.includes(name)) && !hidesAscii(text)) return uses;
-  const most = parsePositiveInteger(body, members.get('max_tool_calls')) ?? defaultToolUses;
   for (const { kind, value } of scanElements(body, tools.value.start)) {
     if (kind !== 'object') continue;
     const tool = scanMembers(body, value.start, toolKeys);
@@ -84,7 +90,11 @@ export function extraUnits(
     return null;
   const { price } = candidate;
   const tiers = usedTiers(call, candidate, serviceTier);
-  const tools = namedAsRequested(call, price, toolUses ?? (asksForSearch && price ? requestedTools(call, price) : {}));
+  const tools = namedAsRequested(
+    call,
+    price,
+    toolUses ?? (asksForSearch && price ? { web_search: 1, ...requestedTools(call, price) } : {}),
+  );
   if (tiers.length === 0 && Object.keys(tools).length === 0) return null;
   const { tierMillionths = {}, perToolUseNanos = {} } = price ?? {};
   const isPriced =

@@ -6,10 +6,11 @@
 import type { Admission } from '../../ceilings/admission.ts';
 import { hasCostCeiling, type Limits } from '../../ceilings/counters.ts';
 import type { Reservation } from '../../ceilings/reservation.ts';
-import type { Call, Caller, SettledCall } from '../../core/call.ts';
+import { type Call, type Caller, isPromptRoute, type SettledCall } from '../../core/call.ts';
 import type { Candidate } from '../../core/candidate.ts';
 import { GatewayError, gatewayError, VendorError } from '../../core/errors.ts';
 import { rejectOtherModels } from '../../dialects/json/body-members.ts';
+import { rejectAddedModels } from '../../dialects/routes/added-tools.ts';
 import type { PlaceRules } from '../../guardrails/rules.ts';
 import type { Recall } from '../../memory/recall/recall.ts';
 import type { TierRequest } from '../../routing/classify.ts';
@@ -74,8 +75,10 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     try {
       const plan = budget && call.requestedModel === 'auto' ? await planTier(received, budget) : planFor(received, null);
       if (!project.mayCall) throw gatewayError('subscription_required', { refusal: { reason: 'calls_off' } });
-      if (received.requiresPrice || call.caller.models !== null || requiresTags({ project, caller: call.caller }))
+      if (received.requiresPrice || call.caller.models !== null || requiresTags({ project, caller: call.caller })) {
         rejectOtherModels(call.body, call.spans);
+        if (isPromptRoute(call.route)) rejectAddedModels(call.body);
+      }
       const { candidates } = plan;
       // Evaluating content rules takes CPU time, so we reserve the budget first. This way, a key that has exceeded its
       // ceilings doesn't use up any CPU time.

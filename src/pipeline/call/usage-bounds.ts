@@ -264,9 +264,10 @@ const outsideFields = ['previous_response_id', 'conversation', 'prompt'] as cons
 
 /**
  * Returns true if the vendor reads input that isn't in the body itself, e.g. an earlier response or one of its items, a
- * stored prompt, cached content, a file, the results of an MCP server, or media at a URL.
+ * stored prompt, a thread, cached content, a file, the results of an MCP server, or media at a URL.
  */
 function hasInputElsewhere({ route, body, spans }: Call): boolean {
   if (route === 'responses' && outsideFields.some((key) => isNamed(spans.members.get(key)))) return true;
+  if (route === 'messages' && isNamed(spans.members.get('thread'))) return true;
   return namesOutsideInput(body, spans) || refersElsewhere(body, route);
 }

@@ -35,6 +35,18 @@ function kindOfValue(value: unknown): string {
   return Array.isArray(value) ? 'array' : typeof value;
 }
 
+test.each([
+  ['{"Model":1}', 'Model'],
+  ['{"model":1,"MODEL":2,"Model":3}', 'MODEL'],
+  ['{"mod\\u0045l":1}', 'modEl'],
+  ['{"\u017ftream":1}', '\u017ftream'],
+  ['{"to\u212aen":1}', 'to\u212aen'],
+  ['{"model":1,"mode":2,"Models":3,"\u00e9":4,"mod\\u0065l":5}', undefined],
+  ['{"nested":{"Model":1}}', undefined],
+])('finds keys of %s that differ from a wanted key only in case', (text, lookalike) => {
+  expect(scanObject(Buffer.from(text), new Set(['model', 'stream', 'token'])).lookalike).toBe(lookalike);
+});
+
 describe('scanObject', () => {
   test('the JSON scanner finds the same object members as JSON.parse', () => {
     fc.assert(

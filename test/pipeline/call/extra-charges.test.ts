@@ -46,6 +46,11 @@ function settle(
   return { usd: costNanos === null ? null : costNanos / 1e9, units, estimated };
 }
 
+test('marks the cost as an estimate if a search model has no price for its search', () => {
+  const settled = settle({ messages: [], web_search_options: {} }, {}, { route: 'chat', prices: { ...price, perToolUseNanos: {} } });
+  expect(settled).toEqual({ usd: 0.001, units: { toolUses: { web_search: 1 } }, estimated: true });
+});
+
 test.each<[string, object, Partial<ResponseSummary>, number, string | undefined]>([
   ['the standard tier', {}, { serviceTier: 'default' }, 0.001, undefined],
   ['no tier at all', {}, {}, 0.001, undefined],

@@ -17,6 +17,9 @@ export const outsideInputs: readonly [string, TextRoute, object][] = [
     [
       ["a document by URL in Mistral's format", { type: 'document_url', document_url: 'https://example.com/a.pdf' }],
       ['a file by its address', { type: 'file', file: { filename: 'a.pdf', file_data: 'https://example.com/a.pdf' } }],
+      ["a file in Z.ai's format", { type: 'file_url', file_url: { url: 'https://example.com/a.pdf' } }],
+      ['a file whose address is in an object', { type: 'file', file: { file_url: { url: 'https://example.com/a.pdf' } } }],
+      ['a video as a list of frames', { type: 'video', video: ['https://example.com/1.jpg'] }],
       ['audio by its address', { type: 'audio_url', audio_url: { url: 'https://example.com/a.mp3' } }],
       ['audio by its address instead of data', { type: 'input_audio', input_audio: { data: 'https://example.com/a.mp3', format: 'mp3' } }],
       // Pages are compressed, so a document can have a thousand times more tokens than bytes.
@@ -35,6 +38,7 @@ export const outsideInputs: readonly [string, TextRoute, object][] = [
       ],
     },
   ],
+  ['a thread of earlier messages', 'messages', { messages: [], thread: { type: 'continue', previous_message_id: 'msg_1' } }],
   ['content that Gemini has cached', 'chat', { messages: [], cached_content: 'cachedContents/1' }],
   ['cached content in camel case', 'chat', { messages: [], cachedContent: 'cachedContents/1' }],
   ['cached content in extra_body', 'chat', { messages: [], extra_body: { google: { cached_content: 'cachedContents/1' } } }],

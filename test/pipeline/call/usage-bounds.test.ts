@@ -351,6 +351,15 @@ describe('extra charges that a call reserves', () => {
   const perToolUseNanos = { web_search: 10_000_000n, web_search_preview: 25_000_000n, code_interpreter: 30_000_000n };
   const model = modelOf({ price: priceOf({ outputNanos: 0n, perToolUseNanos }) });
   const toolCost = (route: TextRoute, members: object | string): number => usageBounds(callOf(route, members), [model]).costNanos / dollar;
+  const added = (definition: object) => ({
+    role: 'system',
+    content: [{ type: 'tool_addition', tool: { type: 'tool_definition', definition } }],
+  });
+  const searched = {
+    type: 'web_search_tool_result',
+    tool_use_id: 'a',
+    content: [{ type: 'web_search_result', url: 'https://example.com' }],
+  };
   const ask = (tools: object[], changes: object = {}) => ({ model: 'one/m', input: 'hi', tools, ...changes });
 
   test.each<[string, TextRoute, object | string, number]>([
@@ -365,6 +374,17 @@ describe('extra charges that a call reserves', () => {
     ['several tools', 'responses', ask([{ type: 'web_search' }, { type: 'code_interpreter' }], { max_tool_calls: 1 }), 0.04],
     ['an escaped name', 'responses', JSON.stringify(ask([{ type: 'web_search' }])).replace('web_s', 'web_\\u0073'), 0.1],
     ['the search of a search model', 'chat', { ...limited, web_search_options: {} }, 0.01],
+    ['a tool in a system message', 'messages', { ...limited, messages: [added({ type: 'web_search_20250305', max_uses: 30 })] }, 0.3],
+    ['a tool in a system message without a limit', 'messages', { ...limited, messages: [added({ type: 'web_search_20250305' })] }, 0.1],
+    ['tools in the input', 'responses', ask([], { input: [{ type: 'additional_tools', tools: [{ type: 'code_interpreter' }] }] }), 0.3],
+    ['tools that were found', 'responses', ask([], { input: [{ type: 'tool_search_output', tools: [{ type: 'web_search' }] }] }), 0.1],
+    [
+      'an escaped tool in a system message',
+      'messages',
+      JSON.stringify({ ...limited, messages: [added({ type: 'web_search_20250305' })] }).replaceAll('tool_a', 'tool_\\u0061'),
+      0.1,
+    ],
+    ['nothing for the results of a search', 'messages', { ...limited, messages: [{ role: 'user', content: [searched] }] }, 0],
     ["nothing for the caller's own tools", 'responses', ask([{ type: 'function', name: 'web_search' }]), 0],
     ['nothing for a tool without a price', 'responses', ask([{ type: 'mcp' }]), 0],
   ])('reserves extra charges: %s', (_what, route, members, usd) => {
