@@ -15,7 +15,7 @@ import type { VendorHttpClient } from './http-client.ts';
 import { getHeader, readJsonObject } from './http-response.ts';
 import { fetchVendorFile, type MediaProvider, type MediaRequest, type OnRequestId, sendMediaRequest } from './media.ts';
 import { encodeSegment, requestUrl } from './request-url.ts';
-import type { HttpResponse } from './response-body.ts';
+import { type HttpResponse, ResponseTooLargeError } from './response-body.ts';
 import { vendorErrorText } from './strip-secrets.ts';
 
 export interface ImageResponse {
@@ -23,7 +23,22 @@ export interface ImageResponse {
   /** The Unix time in seconds. Null if the vendor didn't report it. */
   readonly created: number | null;
   readonly images: readonly string[];
+  /** How many images the vendor generated, including those that we couldn't download. */
+  readonly generated: number;
   readonly tokens: Tokens | null;
+}
+
+/**
+ * Thrown if the vendor has generated images and bills them, but none of them can be used. `tokens` is null if the vendor
+ * didn't report any.
+ */
+export class UnusableImagesError extends VendorError {
+  readonly tokens: Tokens | null;
+
+  constructor(message: string, { status, cause, tokens }: { status: number; cause?: unknown; tokens: Tokens | null }) {
+    super('unreadable', message, { status, cause });
+    this.tokens = tokens;
+  }
 }
 
 /** This is enough for ten images of ten megabytes each, encoded in base64. */
@@ -101,37 +116,56 @@ async function readOpenAiImages(
 ): Promise<ImageResponse> {
   const { status } = response;
   const body = await readObject(response);
-  const images = await inlineImages(httpClient, asArray(body.data), { provider, now, status });
-  return { status, created: asCount(body.created) ?? null, images, tokens: parseResponsesUsage(body.usage) };
+  const inlined = await inlineImages(httpClient, body, { provider, now, status });
+  return { status, created: asCount(body.created) ?? null, ...inlined };
 }
 
-/** Returns the images of a response in base64. Downloads them if the vendor returned URLs. */
+/**
+ * Returns the images of a response in base64. Downloads them if the vendor returned URLs. Leaves out images that the
+ * vendor didn't generate, e.g. because of a filter, and images that can't be downloaded. Throws an error if no image is
+ * left.
+ */
 export async function inlineImages(
   httpClient: VendorHttpClient,
-  rows: readonly unknown[],
+  { data, usage }: JsonObject,
   { provider, now, status }: Pick<MediaRequest, 'provider' | 'now'> & { readonly status: number },
-): Promise<string[]> {
-  if (rows.length === 0) throw unreadable('the response contains no image', status);
+): Promise<Pick<ImageResponse, 'images' | 'generated' | 'tokens'>> {
+  const rows = asArray(data);
+  const tokens = parseResponsesUsage(usage);
+  const noImage = 'the response contains no image';
+  if (rows.length === 0) throw tokens === null ? unreadable(noImage, status) : new UnusableImagesError(noImage, { status, tokens });
   const images: string[] = [];
+  let generated = 0;
+  let problem: VendorError | null = null;
   let remainingBytes = maxImageResponseBytes;
   // All images stay in memory until the last one is done, so download them one by one.
   for (const row of rows) {
     const { b64_json, url } = asObject(row);
-    const image = asNonEmptyString(b64_json) ?? (await fetchImage(httpClient, asNonEmptyString(url), { provider, remainingBytes, now }));
-    if (image === null) throw unreadable('an image in the response has neither b64_json nor url', status);
+    const base64 = asNonEmptyString(b64_json);
+    const address = asNonEmptyString(url);
+    if (base64 === null && address === null) {
+      problem ??= unreadable('an image in the response has neither b64_json nor url', status);
+      continue;
+    }
+    generated += 1;
+    const image = base64 ?? (await fetchImage(httpClient, address ?? '', { provider, remainingBytes, now }));
+    if (image instanceof VendorError) {
+      problem ??= image;
+      continue;
+    }
     remainingBytes -= image.length;
     images.push(image);
   }
-  return images;
+  if (images.length === 0) throw new UnusableImagesError(problem?.message ?? noImage, { status, cause: problem, tokens });
+  return { images, generated, tokens };
 }
 
-/** Downloads an image. Returns null if there's no address. Any failure counts as an unreadable response. */
+/** Downloads an image. Returns the error if that fails, because the vendor may have sent other images. */
 async function fetchImage(
   httpClient: VendorHttpClient,
-  address: string | null,
+  address: string,
   { provider, remainingBytes, now }: Pick<MediaRequest, 'provider' | 'now'> & { readonly remainingBytes: number },
-): Promise<string | null> {
-  if (address === null) return null;
+): Promise<string | VendorError> {
   try {
     const response = await fetchVendorFile(httpClient, { provider, address, accept: 'image/*', now });
     const bytes = await response.body.readAll(Math.floor((remainingBytes / 4) * 3));
@@ -139,7 +173,7 @@ async function fetchImage(
     return bytes.toString('base64');
   } catch (cause) {
     if (!(cause instanceof VendorError) || cause.kind === 'stopped') throw cause;
-    throw new VendorError('unreadable', `cannot fetch an image from the vendor: ${cause.message}`, { status: cause.status, cause });
+    return new VendorError('unreadable', `cannot fetch an image from the vendor: ${cause.message}`, { status: cause.status, cause });
   }
 }
 
@@ -165,21 +199,29 @@ function prepareArtifacts({ provider, model, fields, now }: MediaRequest): Prepa
       const response = first.status === 202 ? await pollJob(httpClient, provider, first, now) : first;
       const { status } = response;
       const { artifacts } = await readObject(response);
-      const images = asArray(artifacts).map((artifact) => parseArtifact(asObject(artifact), provider, status));
-      if (images.length === 0) throw unreadable('the response contains no image', status);
-      return { status, created: null, images, tokens: null };
+      const parsed = asArray(artifacts).map((artifact) => parseArtifact(asObject(artifact), provider, status));
+      const images = parsed.filter((image) => typeof image === 'string');
+      const [problem] = parsed.filter((image) => image instanceof VendorError);
+      if (images.length === 0) throw problem ?? unreadable('the response contains no image', status);
+      return { status, created: null, images, generated: images.length, tokens: null };
     },
   };
 }
 
-function parseArtifact({ base64, finishReason }: Readonly<Record<string, unknown>>, provider: MediaProvider, status: number): string {
+/** Returns an error in place of an image that can't be used, because the vendor may have sent other images. */
+function parseArtifact(
+  { base64, finishReason }: Readonly<Record<string, unknown>>,
+  provider: MediaProvider,
+  status: number,
+): string | VendorError {
   const reason = asNonEmptyString(finishReason);
   const image = asNonEmptyString(base64);
   // If a filter has removed something, some vendors send a blurred or black image.
   const isLost = image === null || reason === 'CONTENT_FILTERED' || reason === 'ERROR';
   if (!isLost) return image;
-  if (reason === null || reason === 'SUCCESS') throw unreadable('an image in the response is empty', status);
-  throw new VendorError('status', `the vendor responded with ${status} without a usable image: ${vendorErrorText(reason, provider)}`, {
+  if (reason === null || reason === 'SUCCESS')
+    return new UnusableImagesError('an image in the response is empty', { status, tokens: null });
+  return new VendorError('status', `the vendor responded with ${status} without a usable image: ${vendorErrorText(reason, provider)}`, {
     status,
   });
 }
@@ -206,10 +248,15 @@ async function pollJob(
   throw new VendorError('timeout', 'the images were not ready in time');
 }
 
-/** Parses a JSON response. A broken connection counts as an unreadable response. */
+/**
+ * Parses a JSON response. A broken connection counts as an unreadable response. A response that's too large contains
+ * images that the vendor bills.
+ */
 function readObject(response: HttpResponse): Promise<JsonObject> {
+  const { status } = response;
   return readJsonObject(response, maxImageResponseBytes).catch((cause: unknown) => {
-    throw cause instanceof VendorError && cause.kind === 'broken' ? unreadable(cause.message, response.status, cause) : cause;
+    if (cause instanceof ResponseTooLargeError) throw new UnusableImagesError(cause.message, { status, cause, tokens: null });
+    throw cause instanceof VendorError && cause.kind === 'broken' ? unreadable(cause.message, status, cause) : cause;
   });
 }
 

@@ -5,6 +5,12 @@
  */
 import { VendorError } from '../core/errors.ts';
 
+export class ResponseTooLargeError extends VendorError {
+  constructor(limitBytes: number) {
+    super('unreadable', `the response is larger than ${limitBytes} bytes`, { mayBeBilled: true });
+  }
+}
+
 export interface HttpResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
@@ -109,7 +115,7 @@ export function createResponseBody(source: BodySource): IncomingBody {
       }
       while (!isEnded && !failure && size <= limitBytes) await nextArrival();
       if (size > limitBytes) {
-        const error = new VendorError('unreadable', `the response is larger than ${limitBytes} bytes`, { mayBeBilled: true });
+        const error = new ResponseTooLargeError(limitBytes);
         destroy(error);
         throw error;
       }

@@ -18,10 +18,10 @@ import {
 import type { UploadBody, UploadKind } from '../dialects/media/uploads.ts';
 import type { VendorHttpClient } from './http-client.ts';
 import { getHeader } from './http-response.ts';
-import { inlineImages, maxImageResponseBytes } from './images.ts';
+import { inlineImages, maxImageResponseBytes, UnusableImagesError } from './images.ts';
 import { type MediaProvider, type OnRequestId, sendMediaRequest } from './media.ts';
 import { requestUrl } from './request-url.ts';
-import { type HttpResponse, relayBody } from './response-body.ts';
+import { type HttpResponse, ResponseTooLargeError, relayBody } from './response-body.ts';
 
 export interface UploadRequest {
   readonly provider: MediaProvider;
@@ -70,11 +70,13 @@ export async function sendUpload(httpClient: VendorHttpClient, request: UploadRe
   const contentType = getHeader(response, 'content-type') ?? (kind.route === 'images' ? 'application/json' : 'text/plain; charset=utf-8');
   if (/^text\/event-stream\b/i.test(contentType)) return relayStream(response, contentType);
   const received = await response.body.readAll(maxImageResponseBytes).catch((cause: unknown) => {
+    if (cause instanceof ResponseTooLargeError && kind.route === 'images')
+      throw new UnusableImagesError(cause.message, { status, cause, tokens: null });
     throw cause instanceof VendorError && cause.kind === 'broken' ? new VendorError('unreadable', cause.message, { status, cause }) : cause;
   });
   if (received.length === 0) throw new VendorError('unreadable', 'the response is empty', { status });
   const bytes = kind.route === 'images' ? await inlineEdits(httpClient, received, request, status) : received;
-  const usage = kind.route === 'images' ? parseEditUsage(bytes) : parseTranscriptionUsage(bytes);
+  const usage = kind.route === 'images' ? parseEditUsage(received) : parseTranscriptionUsage(bytes);
   return { status, contentType, chunks: once(bytes), usage: () => usage, texts: () => [usage.text ?? ''], isComplete: () => true };
 }
 
@@ -109,7 +111,7 @@ async function inlineEdits(httpClient: VendorHttpClient, bytes: Buffer, { provid
   const body = asObject(parseJson(bytes.toString('utf8')));
   const rows = asArray(body.data);
   if (rows.length > 0 && rows.every((row) => asObject(row).b64_json !== undefined)) return bytes;
-  const images = await inlineImages(httpClient, rows, { provider, now, status });
+  const { images } = await inlineImages(httpClient, body, { provider, now, status });
   return Buffer.from(JSON.stringify({ ...body, data: images.map((b64_json) => ({ b64_json })) }));
 }
 

@@ -176,6 +176,99 @@ describe('large images', () => {
     ));
 });
 
+describe('images that cannot be used', () => {
+  const usable = { b64_json: 'eA==' };
+  const usage = { input_tokens: 10, output_tokens: 1_000 };
+
+  it.each<[string, object | null]>([
+    ['that the filter rejected', { error: { code: 'content_filter' } }],
+    ['that are null', { b64_json: null }],
+    ['of another type', null],
+  ])('leaves out images %s, and charges the others', (_what, row) =>
+    withVendor(
+      (response) => json(response, { data: [usable, row, usable], usage }),
+      async (gateway) => {
+        for (const [model, cost] of [
+          ['own/picture', 0.08],
+          ['own/gpt-image-2', (10 * 5 + 1_000 * 30) / 1e6],
+        ] as const) {
+          const answer = await askMedia(gateway, images, model, { more: { n: 3 } });
+          expect([answer.status, (await jsonOf<ImageResult>(answer)).data]).toEqual([200, [usable, usable]]);
+          expect(await rowOf(gateway)).toMatchObject({ outcome: 'ok', cost });
+        }
+      },
+    ),
+  );
+
+  it('charges an image that it cannot download', () =>
+    withVendor(
+      (response, { path, headers }) => {
+        if (path === '/gone') return response.writeHead(404).end();
+        return json(response, { data: [{ url: `http://${headers.host}/gone` }, usable, { url: 'https://elsewhere.example/x' }] });
+      },
+      async (gateway) => {
+        const { data } = await jsonOf<ImageResult>(askMedia(gateway, images, 'own/picture', { more: { n: 3 } }));
+        expect(data).toEqual([usable]);
+        expect((await rowOf(gateway)).cost).toBeCloseTo(0.12, 9);
+      },
+    ));
+
+  it.each<[string, object, number, boolean]>([
+    ['own/picture', {}, 0.12, true],
+    ['own/gpt-image-2', { usage }, (10 * 5 + 1_000 * 30) / 1e6, false],
+    ['own/gpt-image-2', {}, (3 * 1_056 * 30) / 1e6, true],
+  ])('charges what %s reports or what was requested if no image is left (usage: %j)', (model, reported, cost, estimated) =>
+    withVendor(
+      (response) => json(response, { data: [{ url: 'https://elsewhere.example/x' }, { b64_json: '' }], ...reported }),
+      async (gateway) => {
+        const answer = await askMedia(gateway, images, model, { more: { n: 3 } });
+        await expectRouteError(answer, images, { status: 502, code: 'bad_upstream_response' });
+        const row = await rowOf(gateway);
+        expect(row).toMatchObject({ outcome: 'failed', status: 502, code: 'bad_upstream_response', estimated });
+        expect(row.cost).toBeGreaterThanOrEqual(cost);
+        expect(row.cost).toBeLessThan(cost + 0.001);
+      },
+    ),
+  );
+
+  it('charges the request if the response is too large', () =>
+    withVendor(
+      (response) => {
+        const chunk = Buffer.alloc(mebibyte, ' ');
+        const write = (): void => {
+          while (!response.destroyed && response.write(chunk));
+          response.once('drain', write);
+        };
+        response.writeHead(200, { 'content-type': 'application/json' });
+        return write();
+      },
+      async (gateway) => {
+        const answer = await askMedia(gateway, images, 'own/picture', { more: { n: 2 } });
+        await expectRouteError(answer, images, { status: 502, code: 'bad_upstream_response', message: /larger than/ });
+        expect(await rowOf(gateway)).toMatchObject({ outcome: 'failed', cost: 0.08, estimated: true });
+      },
+    ));
+
+  it("doesn't charge a response without images", () =>
+    withVendor(
+      (response) => json(response, { error: { message: 'no' } }),
+      async (gateway) => {
+        await expectRouteError(await askMedia(gateway, images, 'own/picture'), images, { status: 502, code: 'bad_upstream_response' });
+        expect(await rowOf(gateway)).toMatchObject({ outcome: 'failed', cost: 0 });
+      },
+    ));
+
+  it('leaves out artifacts that the filter rejected', () =>
+    withVendor(
+      (response) => json(response, { artifacts: [{ base64: 'eA==', finishReason: 'CONTENT_FILTERED' }, { base64: 'eA==' }] }),
+      async (gateway) => {
+        const { data } = await jsonOf<ImageResult>(askMedia(gateway, images, 'jobs/picture'));
+        expect(data).toEqual([usable]);
+        expect(await rowOf(gateway)).toMatchObject({ outcome: 'ok', cost: 0.04 });
+      },
+    ));
+});
+
 describe('image URLs', () => {
   const promptOf = (body: string): string => (body === '' ? '' : (JSON.parse(body) as { prompt: string }).prompt);
 

@@ -2,7 +2,7 @@
  * Reads the usage that a vendor bills for a transcription or an image edit, from a plain or a streamed response
  * (docs/vendors.md).
  */
-import { asArray, asCount, asObject, asString, isObject } from '../../core/json/narrow.ts';
+import { asArray, asCount, asObject, asString, isObject, type JsonObject } from '../../core/json/narrow.ts';
 import { parseJson } from '../../core/json/parse.ts';
 import type { Tokens, Units } from '../../core/pricing.ts';
 import type { SseEvent } from '../../core/sse.ts';
@@ -25,9 +25,14 @@ export interface UploadUsage {
 /** The average speed of spoken English. */
 export const charactersPerSecond = 15;
 
+/** Images that the vendor didn't generate, e.g. because of a filter, are rows without an image. */
 export function parseEditUsage(body: Buffer): UploadUsage {
   const { data, usage } = asObject(parseJson(body.toString('utf8')));
-  return readEdit(asArray(data).length, usage);
+  return readEdit(asArray(data).map(asObject).filter(isGenerated).length, usage);
+}
+
+function isGenerated({ b64_json: base64, url }: JsonObject): boolean {
+  return [base64, url].some((value) => typeof value === 'string' && value !== '');
 }
 
 function readEdit(images: number, usage: unknown): UploadUsage {

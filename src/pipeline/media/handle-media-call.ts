@@ -14,6 +14,7 @@ import { reportAttempt } from '../../failover/report-attempt.ts';
 import { joinRequestTexts } from '../../guardrails/echoed-text.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { PoolState } from '../../routing/pools.ts';
+import { UnusableImagesError } from '../../vendors/images.ts';
 import type { OnRequestId } from '../../vendors/media.ts';
 import { recordFailure } from '../call/attempt-error.ts';
 import type { CallCancellation } from '../call/cancellation.ts';
@@ -198,13 +199,21 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, j
   /**
    * Settles a call that got no response, and throws the error for the caller. We charge the call if the vendor may
    * still bill it, i.e. if the caller disconnected or a shutdown cut the call off after it was sent. We also charge it
-   * after an unexpected error of our own, since the vendor may have responded before that.
+   * after an unexpected error of our own, since the vendor may have responded before that, and if the vendor generated
+   * images that we can't use.
    */
   async function fail(running: RunningMediaCall, cause: unknown, cancellation: CallCancellation | null): Promise<never> {
     const request = { ...running.request, ...running.request.usageWhenCut?.() };
     const error = asGatewayError(cause);
     const vendorError = cause instanceof VendorError ? cause : null;
     if (vendorError) report(request, vendorError);
+    if (cause instanceof UnusableImagesError) {
+      const { status, tokens } = cause;
+      const describe = (attempt: Attempt) => describeFailure(request, cause)({ ...attempt, outcome: 'failed' });
+      const end = { units: request.units, unitsEstimated: true, tokens, endedAt: clock.now(), describe };
+      await settle({ ...running, status }, { ...end, outcome: 'ok', status: status ?? 200 }, { error, outcome: 'failed' });
+      throw error;
+    }
     const isUnsent = vendorError?.isUnsent ?? false;
     const hasLeft = cancellation?.cancelledBy() === 'client';
     const isCut = vendorError?.kind === 'stopped';

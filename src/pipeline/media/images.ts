@@ -81,8 +81,8 @@ export function createGenerateImages({ planMedia, findProvider, mediaCalls, http
         const response = await send(httpClient, onRequestId);
         const created = response.created ?? Math.floor(clock.now() / 1_000);
         const data = response.images.map((b64_json) => ({ b64_json }));
-        const { status, tokens } = response;
-        return { value: Buffer.from(JSON.stringify({ created, data })), status, tokens, units: { images: response.images.length } };
+        const { status, tokens, generated } = response;
+        return { value: Buffer.from(JSON.stringify({ created, data })), status, tokens, units: { images: generated } };
       },
     );
     return { model: candidate.id, json };
