@@ -38,7 +38,7 @@ models:
   one/tokens: { kind: images, input: 5, output: 40 }
   one/no-usage: { kind: images, input: 5, output: 40 }
   one/spoken: { per_million_characters: 15 }
-  one/seconds: { kind: speech, per_second: 0.001 }
+  one/seconds: { kind: speech, per_second: 0.001, takes: [speed] }
   one/tts-tokens: { kind: speech, input: 0.60, output: 12 }
   two/picture: { per_image: 0.02 }
 image_tiers: { standard: [one/picture, two/picture], artful: [art/flux] }

@@ -100,6 +100,12 @@ export function getImageCount({ n = '1' }: MediaFields): number {
   return parseLenientCount(String(parseJson(n) ?? n)) ?? 1;
 }
 
+/** Returns how many times as long as usual the requested speed makes the speech. Never less than 1. */
+export function getSlowdown({ speed = '1' }: MediaFields): number {
+  const value = speed.length > maxSimpleLength ? null : parseJson(speed);
+  return typeof value === 'number' && value > 0 && value < 1 ? 1 / value : 1;
+}
+
 /** Vendors charge for speech by Unicode code points. */
 export function countCharacters({ input = '""' }: MediaFields): number {
   const text: unknown = parseJson(input);

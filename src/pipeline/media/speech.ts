@@ -2,7 +2,7 @@
 import type { MediaCall } from '../../core/call.ts';
 import { noTokens } from '../../core/pricing.ts';
 import { estimateTokens } from '../../dialects/contract/token-usage.ts';
-import type { MediaRequestSummary } from '../../dialects/media/image-speech.ts';
+import { getSlowdown, type MediaRequestSummary, pickFields } from '../../dialects/media/image-speech.ts';
 import { charactersPerSecond } from '../../dialects/media/upload-usage.ts';
 import { prepareSpeech } from '../../vendors/speech.ts';
 import type { CallCancellation } from '../call/cancellation.ts';
@@ -27,7 +27,7 @@ export function createSynthesizeSpeech({ planMedia, findProvider, mediaCalls, ht
     const provider = requireProvider(candidate, findProvider);
     const send = prepareSpeech({ provider, model: candidate.model, fields, takes: candidate.takes, now: () => clock.now() });
     // Vendors report neither tokens nor seconds for generated speech, so we estimate the seconds from the text.
-    const seconds = characters / charactersPerSecond;
+    const seconds = (characters / charactersPerSecond) * getSlowdown(pickFields(fields, candidate.takes));
     const isCounted = candidate.unitPrices.perMillionCharactersNanos !== null;
     const units = isCounted ? { characters } : { characters, seconds };
     const estimatedTokens = { ...noTokens, input: estimateTokens(characters), output: Math.ceil(seconds * tokensPerSecond) };
