@@ -1,5 +1,5 @@
 /** Decides what a scripted model generates for a request, and what its vendor bills. */
-import type { Tokens } from '../../src/core/pricing.ts';
+import { noTokens, type Tokens } from '../../src/core/pricing.ts';
 import type { VendorModel } from './models.ts';
 
 /**
@@ -22,6 +22,10 @@ export interface VendorScript {
   /** The fraction of the remaining input that the vendor writes to its cache. */
   readonly writtenShare: number;
   readonly webSearches: number;
+  /** If true, the vendor summarizes the prompt first, provided that the request allows it. */
+  readonly compacts: boolean;
+  /** How many of the requested images the vendor's filter removes. */
+  readonly filteredImages: number;
   /** If true, the requested service tier has no capacity and the vendor falls back to the standard tier. */
   readonly isTierFull: boolean;
   readonly usage: UsageStyle;
@@ -33,7 +37,8 @@ export interface VendorScript {
   readonly failures: Readonly<Record<string, VendorFailure>>;
 }
 
-export type UsageStyle = 'at the end' | 'with the finish' | 'in every chunk' | 'missing';
+/** With `before the content`, a stream only reports the input and the first output, as if the vendor had broken off. */
+export type UsageStyle = 'at the end' | 'with the finish' | 'in every chunk' | 'before the content' | 'missing';
 
 /**
  * The first three happen before the model generates anything, so the vendor bills nothing. A broken response is
@@ -57,6 +62,8 @@ export interface Generation {
   readonly images: number;
   readonly choices: readonly Choice[];
   readonly webSearches: number;
+  /** What the vendor bills for summarizing the prompt. Anthropic doesn't include it in the other token counts. */
+  readonly compaction: Tokens;
   readonly tier: string;
   readonly isBackground: boolean;
 }
@@ -98,6 +105,7 @@ export function generate(body: Body, model: VendorModel, script: VendorScript): 
     images: size.images,
     choices: Array.from({ length: count }, () => choice),
     webSearches,
+    compaction: script.compacts && allowsCompaction(body) ? { ...input, output: Math.min(500, limit) } : noTokens,
     tier: script.isTierFull ? 'default' : tierOf(body, model),
     isBackground: body['background'] === true,
   };
@@ -174,6 +182,10 @@ function toolsOf({ tools }: Body): Body[] {
 
 function searchesTheWeb(body: Body): boolean {
   return toolsOf(body).some(({ type }) => typeof type === 'string' && type.startsWith('web_search'));
+}
+
+function allowsCompaction(body: Body): boolean {
+  return JSON.stringify(body['context_management'] ?? null).includes('"compact_20260112"');
 }
 
 function maxSearches(body: Body): number {

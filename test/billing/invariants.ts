@@ -4,7 +4,8 @@
  */
 import { tokensWithin } from '../../src/pipeline/call/estimate.ts';
 import type { Received } from './client.ts';
-import { type Bill, nanosOf, totalTokens } from './ledger.ts';
+import type { UsageStyle } from './generation.ts';
+import { type Bill, billedTokens, nanosOf, totalTokens } from './ledger.ts';
 import type { BillingPlan, PlannedCall } from './plan.ts';
 import type { RecordedCall, RecordedCounter } from './records.ts';
 
@@ -101,17 +102,22 @@ function checkRows({ recorded, billedCalls, bills }: RunResult, planned: Readonl
 }
 
 function checkAccount({ row, call, bill, billedNanos, received }: Account): Violation[] {
-  if (!call || !bill) return [];
+  if (!call) return [];
   const calls = [call.name];
+  // Rows without a model are free, so no vendor may have billed the call.
+  if (row.model === null && row.outcome === 'failed' && billedNanos > nanosTolerance)
+    return [{ sentence: 'exact', detail: `recorded nothing, billed ${format(billedNanos, 0)}`, calls }];
+  if (!bill) return [];
   // The process was killed, and whoever recovered its journal knew only the request
   // (docs/architecture/request-lifecycle.md).
   if (row.outcome === 'unknown')
     return checkEstimate({ row, bill, received: undefined, call }).map(([sentence, detail]) => ({ sentence, detail, calls }));
   const violation = (sentence: Sentence, detail: string): Violation[] => [{ sentence, detail, calls }];
-  const isEqual = Math.abs(row.costNanos - billedNanos) <= nanosTolerance && totalTokens(row.tokens) === totalTokens(bill.tokens);
-  const difference = `recorded ${format(row.costNanos, totalTokens(row.tokens))}, billed ${format(billedNanos, totalTokens(bill.tokens))}`;
+  const billedTotal = totalTokens(billedTokens(bill));
+  const isEqual = Math.abs(row.costNanos - billedNanos) <= nanosTolerance && totalTokens(row.tokens) === billedTotal;
+  const difference = `recorded ${format(row.costNanos, totalTokens(row.tokens))}, billed ${format(billedNanos, billedTotal)}`;
   if (bill.isBackground) return row.costNanos + nanosTolerance >= billedNanos ? [] : violation('background', difference);
-  if (received?.isFinished === true && received.hasLeft && call.script.usage !== 'missing' && bill.failure === null) {
+  if (received?.isFinished === true && received.hasLeft && !isIncomplete(call.script.usage) && bill.failure === null) {
     return isEqual && !row.estimated ? [] : violation('finished', difference);
   }
   if (!row.estimated) return isEqual ? [] : violation('exact', difference);
@@ -119,6 +125,10 @@ function checkAccount({ row, call, bill, billedNanos, received }: Account): Viol
   if (received?.isWhole === true && received.status === 200 && bill.usageSent && bill.failure === null && isOnlyBill)
     return violation('marked', difference);
   return checkEstimate({ row, bill, received, call }).flatMap(([sentence, detail]) => violation(sentence, detail));
+}
+
+function isIncomplete(usage: UsageStyle): boolean {
+  return usage === 'missing' || usage === 'before the content';
 }
 
 function checkEstimate({ row, bill, received, call }: Pick<Account, 'row' | 'received' | 'call'> & { bill: Bill }): [Sentence, string][] {

@@ -13,6 +13,8 @@ export interface Bill {
   readonly route: BilledRoute;
   readonly model: VendorModel;
   tokens: Tokens;
+  /** What the vendor bills for summarizing the prompt, in addition to `tokens`. */
+  compaction: Tokens;
   /** Search units of a rerank request. */
   searches: number;
   /** How many web searches the vendor ran on its own. */
@@ -57,6 +59,7 @@ export function createLedger(): Ledger {
         route,
         model,
         tokens: noTokens,
+        compaction: noTokens,
         searches: 0,
         webSearches: 0,
         tier: 'default',
@@ -80,8 +83,10 @@ export function createLedger(): Ledger {
 }
 
 /** Computes the amount of a bill in nano-dollars. It doesn't use the product's arithmetic, so that it can check it. */
-export function nanosOf({ model, tokens, searches, webSearches, tier }: Bill): number {
+export function nanosOf(bill: Bill): number {
+  const { model, searches, webSearches, tier } = bill;
   const { prices, tierFactors } = model;
+  const tokens = billedTokens(bill);
   // Multiplying USD per million tokens by 1,000 gives nano-dollars per token.
   const perTokens =
     tokens.input * prices.input +
@@ -90,6 +95,16 @@ export function nanosOf({ model, tokens, searches, webSearches, tier }: Bill): n
     tokens.cacheWrite1h * prices.cacheWrite1h +
     tokens.output * prices.output;
   return Math.round(perTokens * 1_000 * (tierFactors[tier] ?? 1) + (searches * prices.perSearch + webSearches * prices.perWebSearch) * 1e9);
+}
+
+export function billedTokens({ tokens, compaction }: Pick<Bill, 'tokens' | 'compaction'>): Tokens {
+  return {
+    input: tokens.input + compaction.input,
+    cachedInput: tokens.cachedInput + compaction.cachedInput,
+    cacheWrite: tokens.cacheWrite + compaction.cacheWrite,
+    cacheWrite1h: tokens.cacheWrite1h + compaction.cacheWrite1h,
+    output: tokens.output + compaction.output,
+  };
 }
 
 export function totalTokens({ input, cachedInput, cacheWrite, cacheWrite1h, output }: Tokens): number {

@@ -99,7 +99,12 @@ export function createBillingPlan(seed: number, prefix: string): BillingPlan {
   const habits = chooseHabits(random);
   const count = random.pick([1, 5, 20, 40, 60, 100, 100]);
   const spreadMs = random.pick([0, 0, 20, 200]);
-  const calls = Array.from({ length: count }, (_, n) => planCall(random, habits, `${prefix}-${n}`, random.below(spreadMs + 1)));
+  // A generator of its own, so that the decisions that were added later don't change what earlier seeds do.
+  const additions = createRandom(~seed);
+  const calls = Array.from({ length: count }, (_, n) => {
+    const name = `${prefix}-${n}`;
+    return planCall(random, habits, { name, atMs: random.below(spreadMs + 1), additions });
+  });
   const hasRule = habits.has('rules');
   return {
     seed,
@@ -147,12 +152,22 @@ function chooseHabits(random: Random): Habits {
 
 const chatModels = ['alpha/large', 'alpha/mini', 'beta/fast', 'gamma/deep', 'any'] as const;
 
-function planCall(random: Random, habits: Habits, name: string, atMs: number): PlannedCall {
+interface CallSlot {
+  readonly name: string;
+  readonly atMs: number;
+  readonly additions: Random;
+}
+
+function planCall(random: Random, habits: Habits, { name, atMs, additions }: CallSlot): PlannedCall {
   const { has } = habits;
   const route = random.pick(habits.routes as [CallRoute, ...CallRoute[]]);
   const model = has('failover') ? 'any' : random.pick(chatModels);
   const stream = random.chance(has('leaves') ? 0.8 : 0.5);
-  const script = planScript(random, habits);
+  const script = {
+    ...planScript(random, habits),
+    compacts: additions.chance(0.7),
+    filteredImages: additions.pick([0, 0, 1, 3]),
+  };
   const isBackground = route === 'responses' && has('background') && random.chance(0.5);
   const choices = route === 'chat' && model !== 'gamma/deep' ? random.between(1, habits.mostChoices) : 1;
   const body = createBody({
@@ -166,6 +181,7 @@ function planCall(random: Random, habits: Habits, name: string, atMs: number): P
     choices,
     isBackground,
     webSearch: has('web search') && random.chance(0.7),
+    allowsCompaction: additions.chance(0.3),
     serviceTier: has('service tier') ? random.pick(['auto', 'default', 'flex', 'priority']) : null,
     asksForCache: has('cache') && random.chance(0.6) ? random.pick(['5m', '1h']) : null,
     usageInStream: random.chance(0.5),
@@ -217,10 +233,10 @@ function planLimits(random: Random, { limits }: Habits): readonly [unknown, unkn
   }
 }
 
-function planScript(random: Random, { has, appetite, visible }: Habits): VendorScript {
+function planScript(random: Random, { has, appetite, visible }: Habits): Omit<VendorScript, 'compacts' | 'filteredImages'> {
   const wanted = { small: [1, 50, 500], mixed: [1, 500, 5_000, 30_000], huge: [5_000, 60_000, 500_000] }[appetite];
   const usage: UsageStyle = has('missing usage')
-    ? random.pick(['missing', 'in every chunk', 'at the end'])
+    ? random.pick(['missing', 'in every chunk', 'at the end', 'before the content'])
     : random.pick(['at the end', 'at the end', 'with the finish']);
   return {
     wanted: random.pick(wanted as [number, ...number[]]),

@@ -29,8 +29,8 @@ function describeCall({ plan, bills, recorded, received }: RunResult, name: stri
     `      script ${JSON.stringify(call?.script)}`,
     `      received ${answer?.status} ${answer?.isWhole ? 'whole' : 'in part'}, ${answer?.deliveredCharacters} characters${answer?.isFinished ? ', finished' : ''}`,
     ...bills(name).map((bill) => {
-      const { model, tokens, tier, webSearches, isBackground, failure } = bill;
-      const extras = JSON.stringify({ tier, webSearches, isBackground, failure });
+      const { model, tokens, compaction, tier, webSearches, isBackground, failure } = bill;
+      const extras = JSON.stringify({ tier, compaction: totalTokens(compaction), webSearches, isBackground, failure });
       return `      billed ${model.id} ${format(nanosOf(bill), totalTokens(tokens))} ${JSON.stringify(tokens)} ${extras}`;
     }),
     ...rows.map(

@@ -19,6 +19,8 @@ export interface RequestOptions {
   readonly choices: number;
   readonly isBackground: boolean;
   readonly webSearch: boolean;
+  /** If true, the vendor may summarize a long prompt before it responds. */
+  readonly allowsCompaction: boolean;
   readonly serviceTier: string | null;
   readonly asksForCache: '5m' | '1h' | null;
   readonly usageInStream: boolean;
@@ -74,6 +76,7 @@ const bodies: Readonly<Record<CallRoute, (options: RequestOptions) => Body>> = {
         ],
       },
     ],
+    ...(options.allowsCompaction && options.model === 'gamma/deep' && { context_management: { edits: [{ type: 'compact_20260112' }] } }),
     ...(options.webSearch &&
       options.model === 'gamma/deep' && { tools: [{ type: 'web_search_20250305', name: 'web_search', max_uses: 4 }] }),
   }),

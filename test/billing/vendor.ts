@@ -87,6 +87,7 @@ export async function createBillingVendor(): Promise<BillingVendor> {
       bill.failure = failure ?? null;
       bill.tier = generation.tier;
       bill.tokens = generation.input;
+      bill.compaction = generation.compaction;
       bill.images = generation.images;
       const writer = writers[route];
       if (!writer) await respondOther(response, body, bill, generation);
@@ -197,11 +198,14 @@ async function respondOther(response: ServerResponse, body: Body, bill: Bill, { 
     bill.searches = Math.max(1, Math.ceil(documents / 100));
     return respond(response, 200, { results, ...(usageSent && { meta: { billed_units: { search_units: bill.searches } } }) });
   }
-  const images = typeof body['n'] === 'number' ? body['n'] : 1;
+  const requested = typeof body['n'] === 'number' ? body['n'] : 1;
+  const images = Math.max(0, requested - script.filteredImages);
   bill.tokens = { ...input, input: whole, cachedInput: 0, cacheWrite: 0, cacheWrite1h: 0, output: images * model.maxOutputTokens };
   respond(response, 200, {
     created: 1,
-    data: Array.from({ length: images }, () => ({ b64_json: 'iVBORw0KGgo=' })),
+    data: Array.from({ length: requested }, (_, index) =>
+      index < images ? { b64_json: 'iVBORw0KGgo=' } : { error: { code: 'content_filter' } },
+    ),
     ...(usageSent && {
       usage: { input_tokens: whole, output_tokens: images * model.maxOutputTokens, total_tokens: whole + images * model.maxOutputTokens },
     }),

@@ -52,6 +52,10 @@ export const chatWriter: DialectWriter = {
     };
     const waiting = generation.choices.map((choice, index) => deltasOf(choice, index, generation)[Symbol.iterator]());
     let open = waiting.length;
+    if (usage === 'before the content') {
+      const data = { id, object: 'chat.completion.chunk', created: 1, choices: [], usage: usageOf(generation, 0) };
+      yield { text: event('', data), tokens: 0 };
+    }
     while (open > 0) {
       for (const [index, deltas] of waiting.entries()) {
         const next = deltas.next();

@@ -1,5 +1,7 @@
 /** Writes generations as Anthropic messages. */
+import type { Tokens } from '../../src/core/pricing.ts';
 import type { Choice, Generation } from './generation.ts';
+import { totalTokens } from './ledger.ts';
 import { argumentText, chunksOf, type DialectWriter, event, outputOf, type Piece, textOf, toolName } from './writing.ts';
 
 export const messagesWriter: DialectWriter = {
@@ -52,10 +54,11 @@ export const messagesWriter: DialectWriter = {
       yield* block({ type: 'tool_use', id: 'toolu_1', name: toolName, input: {} }, [
         { delta: { type: 'input_json_delta', partial_json: argumentText(choice) }, tokens: choice.argument },
       ]);
-    const usage = hasUsage ? { usage: outputUsage(generation, outputOf(generation)) } : {};
+    const endsWithUsage = hasUsage && script.usage !== 'before the content';
+    const usage = hasUsage ? { usage: endsWithUsage ? outputUsage(generation, outputOf(generation)) : {} } : {};
     yield {
       ...piece('message_delta', { delta: { stop_reason: stopReason(choice), stop_sequence: null }, ...usage }),
-      ...(hasUsage && { hasUsage: true }),
+      ...(endsWithUsage && { hasUsage: true }),
     };
     yield piece('message_stop', {});
   },
@@ -76,6 +79,10 @@ function messageOf({ model }: Generation, id: string) {
 }
 
 function inputUsage({ input }: Generation) {
+  return inputCounts(input);
+}
+
+function inputCounts(input: Tokens) {
   return {
     input_tokens: input.input,
     cache_read_input_tokens: input.cachedInput,
@@ -84,8 +91,20 @@ function inputUsage({ input }: Generation) {
   };
 }
 
-function outputUsage({ webSearches }: Generation, output: number) {
-  return { output_tokens: output, ...(webSearches > 0 && { server_tool_use: { web_search_requests: webSearches } }) };
+function outputUsage({ webSearches, input, compaction }: Generation, output: number) {
+  const iterations = [
+    { type: 'compaction', ...countsOf(compaction) },
+    { type: 'message', ...countsOf({ ...input, output }) },
+  ];
+  return {
+    output_tokens: output,
+    ...(webSearches > 0 && { server_tool_use: { web_search_requests: webSearches } }),
+    ...(totalTokens(compaction) > 0 && { iterations }),
+  };
+}
+
+function countsOf(tokens: Tokens) {
+  return { ...inputCounts(tokens), output_tokens: tokens.output };
 }
 
 function stopReason({ isCutOff, argument }: Choice): string {
