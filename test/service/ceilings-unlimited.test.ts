@@ -163,7 +163,7 @@ test.each<[string, string, object]>([
   ['a Kelvin sign', 'max_to\u212aens', { 'max_to\u212aens': 1_000_000 }],
   [
     'an advisor in the conversation',
-    'advisor_20260301',
+    'advisor',
     {
       messages: [
         { role: 'system', content: [{ type: 'tool_addition', tool: { definition: { type: 'advisor_20260301', model: 'dear' } } }] },

@@ -15,6 +15,14 @@ export interface InputSize {
   readonly documentBytes: number;
 }
 
+export interface AddedTools {
+  /** How often each type occurs. If there are too many types, some are missing. */
+  readonly counts: ReadonlyMap<string, number>;
+  readonly total: number;
+  /** The largest `max_uses`, or 0. */
+  readonly maxUses: number;
+}
+
 export interface BodyFacts {
   readonly size: InputSize;
   readonly leastTokens: number;
@@ -23,7 +31,8 @@ export interface BodyFacts {
   /** The number of media items in a request for embeddings or a rerank call (see `countMedia`). 0 on other routes. */
   readonly media: number;
   readonly mentionsCacheControl: boolean;
-  readonly mayAddTools: boolean;
+  /** The tools that the conversation may define. Null if it defines none (see `added-tools.ts`). */
+  readonly addedTools: AddedTools | null;
   /**
    * A hash of everything in the body that can change the response (see `digestParameters`). Null if the project has no
    * response cache.

@@ -76,7 +76,7 @@ export function rejectOtherModels(body: Buffer, { members, lookalike }: BodySpan
 }
 
 const toolKeys: ReadonlySet<string> = new Set(['type', 'model']);
-const toolMarks = ['"model"', '"advisor_', '"openrouter:'] as const;
+const toolMarks = ['"model"', '"advisor', '"openrouter:'] as const;
 
 /**
  * Returns the path of the first tool that has the vendor call another model, e.g. Anthropic's advisor. The model of
@@ -90,14 +90,14 @@ function findModelTool(body: Buffer, tools: Member | undefined): string | undefi
     if (kind !== 'object') return false;
     const { members, repeated } = scanMembers(body, value.start, toolKeys);
     const type = parseStringMember(body, members.get('type')) ?? '';
-    return (
-      repeated.has('type') ||
-      type.startsWith('advisor_') ||
-      type.startsWith('openrouter:') ||
-      (members.has('model') && type !== 'image_generation')
-    );
+    return repeated.has('type') || callsOtherModel(type) || (members.has('model') && type !== 'image_generation');
   });
   return position < 0 ? undefined : `tools.${position}`;
+}
+
+/** Returns true for Anthropic's advisors and OpenRouter's server tools, most of which call another model. */
+export function callsOtherModel(toolType: string): boolean {
+  return toolType.startsWith('advisor') || toolType.startsWith('openrouter:');
 }
 
 /**

@@ -2,55 +2,79 @@
  * Finds tools that are defined in the conversation instead of in `tools`: Anthropic's `tool_addition` blocks, and
  * OpenAI's `additional_tools` and `tool_search_output` items. A vendor bills its own tools there as well.
  */
-
-import { factsOf } from '../json/body-facts.ts';
-import { hidesAscii, rejectBody } from '../json/body-members.ts';
+import { type AddedTools, factsOf } from '../json/body-facts.ts';
+import { callsOtherModel, hidesAscii, rejectBody } from '../json/body-members.ts';
 import { knownRegionsOf, unknownPieces } from '../json/known-regions.ts';
 
 const marks = ['"tool_addition"', '"additional_tools"', '"tool_search_output"'].map((mark) => Buffer.from(mark));
 const escapedCharacter = /\\u00([0-7][0-9a-f])/gi;
-const toolType = /"type"\s*:\s*"([\w.:-]{1,100})"/g;
-const maxUses = /"max_uses"\s*:\s*(\d{1,9})\b/g;
+const typeOrLimit = /"(?:type"\s*:\s*"([\w.:-]{1,100})"|max_uses"\s*:\s*(\d{1,9})\b)/g;
+/** A request has fewer types of blocks and tools than this, unless somebody wants to fill our memory. */
+const maxTypes = 200;
+
+/** We need the tools of a body once for each candidate. */
+const foundTools = new WeakMap<Buffer, AddedTools>();
 
 export function hasAddedTools(bytes: Buffer): boolean {
   return marks.some((mark) => bytes.includes(mark));
 }
 
-/** Returns true if the conversation may define tools. That includes bodies with escaped letters, which could hide them. */
-export function mayAddTools(body: Buffer): boolean {
-  const known = factsOf(body)?.mayAddTools;
+/**
+ * Returns null if the conversation doesn't define tools. We don't parse it, so the types of other blocks are counted as
+ * well.
+ */
+export function findAddedTools(body: Buffer): AddedTools | null {
+  const facts = factsOf(body);
+  if (facts !== undefined) return facts.addedTools;
+  const known = foundTools.get(body);
   if (known !== undefined) return known;
-  return (
-    hidesAscii(body) || knownRegionsOf(body).some(({ references }) => references.hasAddedTools) || unknownPieces(body).some(hasAddedTools)
-  );
+  const isHidden = hidesAscii(body);
+  const isFound = knownRegionsOf(body).some(({ references }) => references.hasAddedTools) || unknownPieces(body).some(hasAddedTools);
+  if (!isHidden && !isFound) return null;
+  const text = withoutEscapes(body.toString('latin1'));
+  if (!isFound && !hasAddedTools(Buffer.from(text, 'latin1'))) return null;
+  const counts = new Map<string, number>();
+  let total = 0;
+  let maxUses = 0;
+  for (const [, type, digits] of text.matchAll(typeOrLimit)) {
+    if (type === undefined) {
+      maxUses = Math.max(maxUses, Number(digits));
+      continue;
+    }
+    total += 1;
+    const name = toToolName(type);
+    if (counts.has(name) || counts.size < maxTypes) counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+  const found = { counts, total, maxUses };
+  foundTools.set(body, found);
+  return found;
 }
 
-/** Throws `bad_json` if the conversation defines a tool that calls another model. */
+/** Throws `bad_json` if the conversation may define a tool that calls another model. */
 export function rejectAddedModels(body: Buffer): void {
-  const type = listAddedTypes(body).find((name) => name.startsWith('advisor_') || name.startsWith('openrouter:'));
-  if (type !== undefined)
-    rejectBody(`${type}: not allowed, because the key or its project restricts models, requires tags or has a cost ceiling`);
+  const added = findAddedTools(body);
+  if (added === null) return;
+  const name = [...added.counts.keys()].find((type) => callsOtherModel(type)) ?? (added.counts.size >= maxTypes ? 'tools' : undefined);
+  if (name !== undefined)
+    rejectBody(`${name}: not allowed, because the key or its project restricts models, requires tags or has a cost ceiling`);
+}
+
+/** Returns how often a tool may be used that the conversation defines. `usual` applies unless a tool allows more. */
+export function countAddedUses({ counts, total, maxUses }: AddedTools, name: string, usual: number): number {
+  const tools = counts.size >= maxTypes ? total : (counts.get(name) ?? 0);
+  return tools * Math.max(usual, maxUses);
 }
 
 /**
- * Returns the types of all tools that the conversation may define, each with the number of uses that we have to expect.
- * The text isn't parsed, so the types of other blocks are among them. `usual` applies unless a tool allows more.
+ * Strips the version from tool names, e.g. from `web_search_20250305` or `web_search_preview_2025_03_11`. The regular
+ * expression takes quadratic time, so we leave long names as they are. No vendor has tools with such names.
  */
-export function listAddedTools(body: Buffer, usual: number): readonly { readonly type: string; readonly uses: number }[] {
-  const types = listAddedTypes(body);
-  if (types.length === 0) return [];
-  const allowed = [...textOf(body).matchAll(maxUses)].map(([, digits]) => Number(digits));
-  const uses = allowed.reduce((most, each) => Math.max(most, each), usual);
-  return types.map((type) => ({ type, uses }));
+export function toToolName(type: string): string {
+  return type.length > maxToolTypeLength ? type : type.replace(/(?:_\d+)+$/, '');
 }
 
-function listAddedTypes(body: Buffer): readonly string[] {
-  if (!mayAddTools(body)) return [];
-  const text = textOf(body);
-  if (!hasAddedTools(Buffer.from(text, 'latin1'))) return [];
-  return [...text.matchAll(toolType)].map(([, type = '']) => type);
-}
+const maxToolTypeLength = 100;
 
-function textOf(body: Buffer): string {
-  return body.toString('latin1').replace(escapedCharacter, (_escape, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
+function withoutEscapes(text: string): string {
+  return text.replace(escapedCharacter, (_escape, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
 }

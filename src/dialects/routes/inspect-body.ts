@@ -7,7 +7,7 @@ import type { BodyFacts } from '../json/body-facts.ts';
 import { bodyKeys, hidesAscii, scanJson } from '../json/body-members.ts';
 import { digestParameters } from '../json/parameter-digest.ts';
 import { countLeastTokens } from '../prompt/least-tokens.ts';
-import { mayAddTools } from './added-tools.ts';
+import { findAddedTools } from './added-tools.ts';
 import { measureInput } from './input-size.ts';
 import { countMedia, mentionsCacheControl, refersElsewhere } from './outside-input.ts';
 import { readRequestTexts } from './rule-texts.ts';
@@ -35,7 +35,7 @@ export function inspectBody(
     refersElsewhere: refersElsewhere(body, route),
     media: isPromptRoute(route) ? 0 : countMedia(body, route),
     mentionsCacheControl: mentionsCacheControl(body),
-    mayAddTools: isPromptRoute(route) && mayAddTools(body),
+    addedTools: isPromptRoute(route) ? findAddedTools(body) : null,
     digest: isCached ? digestParameters(body, spans) : null,
     texts: hasRules ? readRequestTexts(body) : null,
   };

@@ -8,7 +8,7 @@ import { scanElements, scanMembers } from '../../core/json/spans.ts';
 import type { CallUnits, Price } from '../../core/pricing.ts';
 import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
 import { hidesAscii, parsePositiveInteger, parseStringMember } from '../../dialects/json/body-members.ts';
-import { listAddedTools } from '../../dialects/routes/added-tools.ts';
+import { countAddedUses, findAddedTools, toToolName } from '../../dialects/routes/added-tools.ts';
 
 /**
  * If the request limits neither a tool (`max_uses`) nor all tools together (`max_tool_calls`), we assume that the
@@ -45,10 +45,11 @@ export function requestedTools({ route, body, spans: { members } }: Call, price:
     uses.web_search = 1;
   }
   const most = parsePositiveInteger(body, members.get('max_tool_calls')) ?? defaultToolUses;
-  if (isPromptRoute(route))
-    for (const { type, uses: allowed } of listAddedTools(body, most)) {
-      const name = toToolName(type);
-      if (Object.hasOwn(perToolUseNanos, name)) uses[name] = (uses[name] ?? 0) + allowed;
+  const added = isPromptRoute(route) ? findAddedTools(body) : null;
+  if (added !== null)
+    for (const name of Object.keys(perToolUseNanos)) {
+      const count = countAddedUses(added, name, most);
+      if (count > 0) uses[name] = (uses[name] ?? 0) + count;
     }
   const tools = members.get('tools');
   if (tools?.kind !== 'array') return uses;
@@ -62,16 +63,6 @@ export function requestedTools({ route, body, spans: { members } }: Call, price:
     uses[name] = (uses[name] ?? 0) + (parsePositiveInteger(body, tool.members.get('max_uses')) ?? most);
   }
   return uses;
-}
-
-const maxToolTypeLength = 100;
-
-/**
- * Strips the version from tool names, e.g. from `web_search_20250305` or `web_search_preview_2025_03_11`. The regular
- * expression takes quadratic time, so we leave long names as they are. No vendor has tools with such names.
- */
-function toToolName(type: string): string {
-  return type.length > maxToolTypeLength ? type : type.replace(/(?:_\d+)+$/, '');
 }
 
 /**
