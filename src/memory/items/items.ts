@@ -14,7 +14,7 @@ import { lockMemories, lockProject } from '../../db/locks.ts';
 import { databaseOf } from '../../db/query-slots.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
 import { findInjection } from '../../guardrails/injection.ts';
-import { type Item, type ItemOrigin, itemColumns } from '../records/item-record.ts';
+import { type Item, type ItemOrigin, inheritedWrongSql, itemColumns } from '../records/item-record.ts';
 import { addItemPassages, deleteItemPassage } from '../records/passages.ts';
 import { readProjectMemorySettings } from '../records/settings.ts';
 import { hashNormalizedText } from '../text/normalized-text.ts';
@@ -34,18 +34,6 @@ export interface Writer {
   readonly author: string;
 }
 
-/**
- * A key can't bring an excluded memory back by writing the same text again, because only a person may do that. So if
- * the project's newest memory with the same words and subject has two `wrong` ratings that nobody has overruled, the
- * new one gets two as well.
- */
-const inheritedWrongSql = `case when $8::text = 'agent' then coalesce(
-  (select case when ratings_wrong - wrong_overruled >= 2 then 2 else 0 end
-     from memory_items
-    where project_id = $2::uuid and words_sha256 = $11::bytea and subject is not distinct from $3::text
-    order by created_at desc, id desc
-    limit 1), 0) else 0 end`;
-
 /** Functions that take an `id` throw `not_found` if the project has no live memory with that id. */
 export function createItems({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
   const withProjectLock = <Result>(projectId: string, work: (tx: Queries) => Promise<Result>): Promise<Result> =>
@@ -54,6 +42,8 @@ export function createItems({ database, clock }: { readonly database: Database; 
       return work(tx);
     });
 
+  const inheritedWrong = `case when $8::text = 'agent'
+                               then ${inheritedWrongSql({ projectId: '$2::uuid', subject: '$3::text', textSha256: '$11::bytea' })} else 0 end`;
   const insert = async (tx: Queries, projectId: string, item: InsertRow): Promise<Item> => {
     const [row] = await tx.query<Item>(
       // Use the database's clock, like tombstones do. If this host's clock were slow, a memory from after an erasure
@@ -61,7 +51,7 @@ export function createItems({ database, clock }: { readonly database: Database; 
       `insert into memory_items as item (id, project_id, subject, text, kind, importance, pinned, origin, author, supersedes,
                                          words_sha256, ratings_wrong, created_at, updated_at)
        values ($1::uuid, $2::uuid, $3::text, $4::text, $5::text, $6::smallint, $7::boolean, $8::text, $9::text, $10::uuid,
-               $11::bytea, ${inheritedWrongSql}, clock_timestamp(), clock_timestamp())
+               $11::bytea, ${inheritedWrong}, clock_timestamp(), clock_timestamp())
        returning ${itemColumns}`,
       [
         newId(clock.now()),

@@ -7,9 +7,9 @@ import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Queries } from '../../db/database.ts';
 import { expireOrphanedFacts } from '../items/expire-facts.ts';
-import { schedulePageRebuild } from '../items/invalidate-page.ts';
+import { invalidatePage, schedulePageRebuild } from '../items/invalidate-page.ts';
 import { inheritVotes } from '../items/votes.ts';
-import { inRecallSql, learningAuthor } from '../records/item-record.ts';
+import { inRecallSql, learningAuthor, maxCount } from '../records/item-record.ts';
 import { deleteItemPassage } from '../records/passages.ts';
 import { foldName, lexemesSql, tokenizeForIndex, tokenizerVersion } from '../text/lexemes.ts';
 import type { Consolidation, ConsolidationContext, Merge, NewFact } from './consolidation.ts';
@@ -27,13 +27,21 @@ export async function storeConsolidation(
   { group, context, consolidation, clock }: ConsolidationWrite,
 ): Promise<{ merged: number; facts: number }> {
   const isCurrent = await lockAndCompare(tx, group, context);
-  let merged = 0;
-  for (const merge of consolidation.merges) merged += await storeMerge(tx, group, merge, clock);
+  /** The memories that were just merged, and the ones that they were merged into. */
+  const merged = new Map<string, string>();
+  for (const merge of consolidation.merges) for (const id of await storeMerge(tx, group, merge, clock)) merged.set(id, merge.keep);
   let facts = 0;
-  for (const fact of consolidation.facts) facts += await storeFact(tx, group, fact, clock);
+  let outdated = 0;
+  for (const fact of consolidation.facts) {
+    const stored = await storeFact(tx, group, { ...fact, basisId: merged.get(fact.itemId) ?? fact.itemId }, clock);
+    facts += stored.facts;
+    outdated += stored.outdated;
+  }
   if (!isCurrent) await schedulePageRebuild(tx, group, clock);
   else if (consolidation.page !== null) await storePage(tx, group, consolidation.page);
-  return { merged, facts };
+  // The model's page was unusable, and the old one still says what was just replaced.
+  else if (outdated > 0) await invalidatePage(tx, group, clock);
+  return { merged: merged.size, facts };
 }
 
 /**
@@ -53,15 +61,17 @@ async function lockAndCompare(tx: Queries, { projectId, subject }: Group, { adde
   return current.length === ids.length && valid.length === facts.length;
 }
 
-async function storeMerge(tx: Queries, group: Group, { keep, drop }: Merge, clock: Clock): Promise<number> {
-  const live = await tx.query<{ id: string }>(
-    `select id from memory_items
+/** Returns the ids of the memories that were closed. */
+async function storeMerge(tx: Queries, group: Group, { keep, drop }: Merge, clock: Clock): Promise<readonly string[]> {
+  const live = await tx.query<{ id: string; inRecall: boolean }>(
+    `select id, ${inRecallSql} as "inRecall" from memory_items item
       where id = any($3::uuid[]) and project_id = $1::uuid and subject is not distinct from $2::text and state = 'live'
       order by id
         for update`,
     [group.projectId, group.subject, [keep, ...drop]],
   );
-  if (!live.some(({ id }) => id === keep)) return 0;
+  // If the memory to keep was excluded from recall in the meantime, the others have to stay.
+  if (!live.some(({ id, inRecall }) => id === keep && inRecall)) return [];
   const now = new Date(clock.now());
   const closed = await tx.query<{ id: string }>(
     `update memory_items
@@ -75,8 +85,8 @@ async function storeMerge(tx: Queries, group: Group, { keep, drop }: Merge, cloc
   // its own.
   await tx.query(
     `update memory_items kept
-        set ratings_useful = kept.ratings_useful + merged.useful, importance = greatest(kept.importance, merged.importance), updated_at = $3::timestamptz
-       from (select coalesce(sum(ratings_useful), 0)::integer as useful, coalesce(max(importance), 1)::smallint as importance
+        set ratings_useful = least(kept.ratings_useful + merged.useful, ${maxCount}), importance = greatest(kept.importance, merged.importance), updated_at = $3::timestamptz
+       from (select coalesce(sum(ratings_useful), 0) as useful, coalesce(max(importance), 1)::smallint as importance
                from memory_items where id = any($2::uuid[])) merged
       where kept.id = $1::uuid`,
     [keep, closedIds, now],
@@ -91,17 +101,28 @@ async function storeMerge(tx: Queries, group: Group, { keep, drop }: Merge, cloc
       [id, keep],
     );
   }
-  return closedIds.length;
+  return closedIds;
 }
 
-async function storeFact(tx: Queries, group: Group, fact: NewFact, clock: Clock): Promise<number> {
+/**
+ * `basisId` is the memory that says the same as the fact's own memory, because the two were merged. Don't follow
+ * `superseded_by` instead, because it can also lead to a correction that says the opposite.
+ */
+async function storeFact(
+  tx: Queries,
+  group: Group,
+  fact: NewFact & { readonly basisId: string },
+  clock: Clock,
+): Promise<{ facts: number; outdated: number }> {
   const { projectId, subject, batchId } = group;
   const [item] = await tx.query<{ id: string; evidence: string | null }>(
-    `select coalesce(superseded_by, id) as id, evidence from memory_items
-      where id = $1::uuid and project_id = $2::uuid and subject is not distinct from $3::text and (state = 'live' or superseded_by is not null)`,
-    [fact.itemId, projectId, subject],
+    `select basis.id, item.evidence
+       from memory_items item
+       join memory_items basis on basis.id = $4::uuid and basis.state = 'live'
+      where item.id = $1::uuid and item.project_id = $2::uuid and item.subject is not distinct from $3::text`,
+    [fact.itemId, projectId, subject, fact.basisId],
   );
-  if (!item) return 0;
+  if (!item) return { facts: 0, outdated: 0 };
   const source = await getOrCreateEntity(tx, group, fact.source, clock);
   const target = await getOrCreateEntity(tx, group, fact.target, clock);
   const [existing] = await tx.query<{ id: string }>(
@@ -123,6 +144,7 @@ async function storeFact(tx: Queries, group: Group, fact: NewFact, clock: Clock)
     );
   }
   await tx.query(`insert into memory_fact_items (fact_id, item_id) values ($1::uuid, $2::uuid) on conflict do nothing`, [id, item.id]);
+  let outdated = 0;
   if (fact.replaces !== null) {
     const [ended] = await tx.query(
       `update memory_facts set valid_to = $5::timestamptz, superseded_by = $2::uuid
@@ -130,9 +152,9 @@ async function storeFact(tx: Queries, group: Group, fact: NewFact, clock: Clock)
        returning id`,
       [fact.replaces, id, source, fact.relation, now],
     );
-    if (ended) await closeOutdatedItems(tx, projectId, { endedFactId: fact.replaces, itemId: item.id, now });
+    if (ended) outdated = await closeOutdatedItems(tx, projectId, { endedFactId: fact.replaces, itemId: item.id, now });
   }
-  return existing ? 0 : 1;
+  return { facts: existing ? 0 : 1, outdated };
 }
 
 async function getOrCreateEntity(tx: Queries, { projectId, subject }: Group, name: string, clock: Clock): Promise<string> {
@@ -151,13 +173,13 @@ async function getOrCreateEntity(tx: Queries, { projectId, subject }: Group, nam
 
 /**
  * After a fact has ended, closes the memories it was learned from, unless another valid fact is based on them. `itemId`
- * becomes their successor.
+ * becomes their successor. Returns how many memories were closed.
  */
 async function closeOutdatedItems(
   tx: Queries,
   projectId: string,
   { endedFactId, itemId, now }: { readonly endedFactId: string; readonly itemId: string; readonly now: Date },
-): Promise<void> {
+): Promise<number> {
   const closed = await tx.query<{ id: string }>(
     `update memory_items item
         set state = 'closed', closed_at = $4::timestamptz, closed_by = $5::text, updated_at = $4::timestamptz, superseded_by = $3::uuid
@@ -171,6 +193,7 @@ async function closeOutdatedItems(
   const ids = closed.map(({ id }) => id);
   for (const id of ids) await deleteItemPassage(tx, id);
   await expireOrphanedFacts(tx, ids);
+  return ids.length;
 }
 
 async function storePage(tx: Queries, { projectId, subject, batchId }: Group, text: string): Promise<void> {

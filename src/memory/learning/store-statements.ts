@@ -11,7 +11,7 @@ import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Queries } from '../../db/database.ts';
 import { toColumns } from '../../db/row-batches.ts';
-import { learningAuthor } from '../records/item-record.ts';
+import { inheritedWrongSql, learningAuthor } from '../records/item-record.ts';
 import { addItemPassages } from '../records/passages.ts';
 import { hashNormalizedText, normalizeWords } from '../text/normalized-text.ts';
 import { requestEmbedding } from '../triggers/embedding-runs.ts';
@@ -28,10 +28,11 @@ export async function storeStatements(
   if (rows.length === 0) return { written: 0, repeated: statements.length };
   await tx.query(
     `insert into memory_items (id, project_id, subject, text, kind, importance, origin, author, conversation_id, batch_id, evidence,
-                               words_sha256, created_at, updated_at)
+                               words_sha256, ratings_wrong, created_at, updated_at)
      select new.id, $1::uuid, $2::text, new.text, new.kind, new.importance, 'observed', $3::text,
             (select conversation.id from conversations conversation where conversation.id = new.conversation_id), $4::uuid, new.evidence,
-            new.text_sha256, clock_timestamp(), clock_timestamp()
+            new.text_sha256, ${inheritedWrongSql({ projectId: '$1::uuid', subject: '$2::text', textSha256: 'new.text_sha256' })},
+            clock_timestamp(), clock_timestamp()
        from unnest($5::uuid[], $6::text[], $7::text[], $8::smallint[], $9::uuid[], $10::text[], $11::bytea[])
          as new (id, text, kind, importance, conversation_id, evidence, text_sha256)`,
     [

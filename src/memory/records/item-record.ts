@@ -1,5 +1,8 @@
 export const learningAuthor = 'gateway-memory';
 
+/** Imports and merges never set a count to more than this. The columns are integers, so there's room to count on. */
+export const maxCount = 1_000_000_000;
+
 export const itemKinds = ['fact', 'preference', 'decision', 'event', 'procedure'] as const;
 export type ItemKind = (typeof itemKinds)[number];
 
@@ -47,6 +50,20 @@ export const inRecallSql = `(item.state = 'live' and item.ratings_wrong - item.w
  */
 export function wrongAfter(change: string): string {
   return `greatest(item.ratings_wrong + ${change}, case when item.ratings_wrong - item.wrong_overruled >= 2 then item.wrong_overruled + 2 else 0 end)`;
+}
+
+/**
+ * Only a person may bring an excluded memory back, so it doesn't help if a key or an end user says the same again. If the
+ * project's newest memory with the same words and subject has two `wrong` ratings that nobody has overruled, the new one
+ * gets two as well. Returns SQL for their number. The arguments are SQL expressions.
+ */
+export function inheritedWrongSql({ projectId, subject, textSha256 }: Record<'projectId' | 'subject' | 'textSha256', string>): string {
+  return `coalesce(
+    (select case when ratings_wrong - wrong_overruled >= 2 then 2 else 0 end
+       from memory_items
+      where project_id = ${projectId} and words_sha256 = ${textSha256} and subject is not distinct from ${subject}
+      order by created_at desc, id desc
+      limit 1), 0)`;
 }
 
 export const itemColumns = `item.id, item.text, item.kind, item.importance::integer as importance, item.subject, item.pinned, item.origin,

@@ -310,13 +310,17 @@ describeDatabases('learning', (database, testOnAny) => {
   });
 
   /** Runs a batch in which each message of the user is a memory. The model consolidates as scripted. */
-  async function learn(projectId: string, text: string, consolidate: (prompt: PromptJson) => object): Promise<void> {
+  async function learn(
+    projectId: string,
+    texts: string | readonly string[],
+    consolidate: (prompt: PromptJson) => object | Promise<object>,
+  ): Promise<void> {
     const learner = learning();
-    learner.respond = (call) =>
+    learner.respond = async (call) =>
       call.job === 'extract'
         ? learnEveryMessage(call)
-        : { merges: [], facts: [], page: '', ...consolidate(JSON.parse(call.text) as PromptJson) };
-    await storeReadConversation(database(), { projectId, subject: 'ann', texts: [text] });
+        : { merges: [], facts: [], page: '', ...(await consolidate(JSON.parse(call.text) as PromptJson)) };
+    await storeReadConversation(database(), { projectId, subject: 'ann', texts: [texts].flat() });
     await check(projectId);
     expect(await learner.runBatches(projectId)).toEqual([]);
   }
@@ -362,6 +366,18 @@ describeDatabases('learning', (database, testOnAny) => {
     expect(await closedBy(projectId)).toEqual(['gateway-memory']);
   });
 
+  test("doesn't merge memories into one that is excluded from recall in the meantime", async () => {
+    const projectId = await createProject(database());
+    await putMemorySettings(database(), projectId, { batch_of: 1 });
+    const items = createItems({ database: database(), clock: systemClock });
+    await learn(projectId, ['I like tea.', 'Tea is what I like.'], async ({ new: added }) => {
+      const keep = added[0]?.id ?? '';
+      for (const rating of ['wrong', 'wrong'] as const) await items.rate(projectId, keep, rating);
+      return { merges: [{ reason: 'same', keep, drop: [added[1]?.id] }] };
+    });
+    expect((await listItems(database(), projectId)).map(({ state }) => state)).toEqual(['live', 'live']);
+  });
+
   test('replaces a fact with a newer one about the same relation', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
@@ -377,6 +393,43 @@ describeDatabases('learning', (database, testOnAny) => {
     ]);
     expect(await closedBy(projectId)).toEqual(['gateway-memory']);
     expect(await pagesOf(projectId)).toEqual([{ kind: 'profile', subject: 'ann', text: '- Bergen' }]);
+  });
+
+  test('deletes the page after a fact was replaced, if the new page is unusable', async () => {
+    const projectId = await createProject(database());
+    await putMemorySettings(database(), projectId, { batch_of: 1 });
+    await learn(projectId, 'I live in Oslo.', (question) => ({ facts: [factOf(question, 'Oslo')], page: '- Oslo' }));
+    await learn(projectId, 'I like tea.', () => ({}));
+    expect(await pagesOf(projectId)).toMatchObject([{ text: '- Oslo' }]);
+    await learn(projectId, 'I live in Bergen.', (question) => ({ facts: [factOf(question, 'Bergen', true)], page: '' }));
+    expect(await pagesOf(projectId)).toEqual([]);
+    expect((await listGroups(database(), projectId)).map(({ state }) => state)).toEqual(['done', 'done', 'done', 'learned']);
+  });
+
+  test('bases the facts of a merged memory on the one that was kept', async () => {
+    const projectId = await createProject(database());
+    await putMemorySettings(database(), projectId, { batch_of: 1 });
+    let kept: string | undefined;
+    await learn(projectId, ['I live in Oslo.', 'Oslo is where I live.'], (question) => {
+      kept = question.new[1]?.id;
+      return { merges: [{ reason: 'same', keep: kept, drop: [question.new[0]?.id] }], facts: [factOf(question, 'Oslo')] };
+    });
+    expect(await getFacts(projectId)).toMatchObject([{ fact: 'The user lives in Oslo', itemIds: [kept] }]);
+  });
+
+  test.each(['corrected', 'corrected and then removed'])('stores no fact about a memory that is %s in the meantime', async (change) => {
+    const projectId = await createProject(database());
+    await putMemorySettings(database(), projectId, { batch_of: 1 });
+    await learn(projectId, 'I live in Rome.', (question) => ({ facts: [factOf(question, 'Rome')] }));
+    const items = createItems({ database: database(), clock: systemClock });
+    const writer = { origin: 'agent', author: 'key:x' } as const;
+    await learn(projectId, 'I live in Oslo.', async (question) => {
+      const { id } = await items.correct(projectId, question.new[0]?.id ?? '', 'I have never been to Oslo.', writer);
+      if (change !== 'corrected') await items.remove(projectId, id, writer);
+      return { facts: [factOf(question, 'Oslo', true)] };
+    });
+    expect(await getFacts(projectId)).toMatchObject([{ fact: 'The user lives in Rome' }]);
+    expect((await listItems(database(), projectId)).find(({ text }) => text === 'I live in Rome.')).toMatchObject({ state: 'live' });
   });
 
   test('ends the facts of a removed memory and deletes the knowledge page', async () => {

@@ -59,6 +59,31 @@ describeDatabases('memories that are learned again', (database) => {
     expect((await listItems(database(), projectId)).map(({ state }) => state)).toEqual(['closed', 'live']);
   });
 
+  test('still excludes a memory that was rated wrong twice if it is removed and learned again', async () => {
+    const projectId = await createProject(database());
+    await putMemorySettings(database(), projectId, { batch_of: 1 });
+    const items = createItems({ database: database(), clock: systemClock });
+    const writer = { origin: 'agent', author: 'key:x' } as const;
+    const fields = { subject: 'ann', kind: 'fact', importance: 3, pinned: false } as const;
+    const { id } = await items.write(projectId, { ...fields, text: 'I like tea.' }, writer);
+    for (const rating of ['wrong', 'wrong'] as const) await items.rate(projectId, id, rating);
+    await items.remove(projectId, id, writer);
+    const learner = learning();
+    learner.respond = learnEveryMessage;
+    const tomorrow = 24 * 3_600 + Math.round((Date.now() - Date.UTC(2026, 10, 20)) / 1_000);
+    await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['I like tea.', 'I like cake.'], at: tomorrow });
+    await check(projectId);
+    await learner.runBatches(projectId);
+    const learned = await database().query(
+      `select text, ratings_wrong as wrong from memory_items where project_id = $1::uuid and origin = 'observed' order by text`,
+      [projectId],
+    );
+    expect(learned).toEqual([
+      { text: 'I like cake.', wrong: 0 },
+      { text: 'I like tea.', wrong: 2 },
+    ]);
+  });
+
   test('keeps a memory that an older version stored without a text hash', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
