@@ -13,6 +13,7 @@ import { itemKinds } from '../records/item-record.ts';
 
 const maxTextLength = 4_000;
 const maxFocusLength = 2_000;
+const maskedFactor = 3;
 
 /** A character that people can see, i.e. not white space, a control character or a zero-width character. */
 const visibleCharacter = /[^\s\p{Cc}\p{Default_Ignorable_Code_Point}]/u;
@@ -25,15 +26,19 @@ export function hasAtMost(text: string, maxLength: number): boolean {
   return text.length <= maxLength || (text.length <= 2 * maxLength && [...text].length <= maxLength);
 }
 
+/**
+ * Normalization turns a character like `ﷺ` into 18, which take that much longer to index and to search. `factor` is how
+ * many times as long as the text of a request the text may be.
+ */
+export function isQuickToIndex(text: string, factor = 1): boolean {
+  return hasAtMost(limitMarks(text).normalize('NFKC'), factor * 2 * maxTextLength);
+}
+
 const visibleText = storableText.refine((stored) => visibleCharacter.test(stored), 'must not be empty');
 
 export const itemText = visibleText
   .refine((stored) => hasAtMost(stored, maxTextLength), { error: `must have at most ${maxTextLength} characters`, abort: true })
-  // Normalization turns a character like `ﷺ` into 18, which take that much longer to index and to search.
-  .refine(
-    (stored) => hasAtMost(limitMarks(stored).normalize('NFKC'), 2 * maxTextLength),
-    'has too many characters that stand for whole words, such as ﷺ; write the words instead',
-  )
+  .refine((stored) => isQuickToIndex(stored), 'has too many characters that stand for whole words, such as ﷺ; write the words instead')
   .meta({
     description: '1 to 4,000 characters after trimming, in which credentials are replaced',
     ...{ minLength: 1, maxLength: maxTextLength, pattern: visibleCharacter.source },
@@ -43,7 +48,9 @@ export const itemText = visibleText
  * The text of a memory in which credentials have been masked. It can be up to three times as long as the text that we
  * accept in a request, because a mask may be longer than the credential that it replaces.
  */
-export const storedItemText = visibleText.refine((stored) => hasAtMost(stored, 3 * maxTextLength), 'is too long');
+export const storedItemText = visibleText
+  .refine((stored) => hasAtMost(stored, maskedFactor * maxTextLength), { error: 'is too long', abort: true })
+  .refine((stored) => isQuickToIndex(stored, maskedFactor), 'has too many characters that stand for whole words');
 
 const importanceLevels = { low: 2, normal: 3, high: 4 } as const;
 export const importance = z.union(

@@ -11,6 +11,7 @@ import { parseJson } from '../../core/json/parse.ts';
 import { toPostgresText } from '../../core/postgres-text.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
 import { findInjection } from '../../guardrails/injection.ts';
+import { isQuickToIndex } from '../items/item-schemas.ts';
 import { type ItemKind, itemKinds } from '../records/item-record.ts';
 import { createOverlapMatcher, splitWords } from '../text/normalized-text.ts';
 import { type Claim, createGroundingCheck, type GroundingRefusal } from './grounding.ts';
@@ -149,7 +150,7 @@ function parseStatement(entry: unknown, context: Context): Statement | Refusal {
   if (!isObject(entry)) return 'form';
   const text = maskCredentials(toPostgresText(asString(entry['text']) ?? '').trim());
   const evidence = collapseSpaces(toPostgresText(asString(entry['evidence']) ?? ''));
-  if (text === '' || [...text].length > maxTextLength || evidence.length > maxEvidenceLength) return 'form';
+  if (text === '' || [...text].length > maxTextLength || !isQuickToIndex(text) || evidence.length > maxEvidenceLength) return 'form';
   // The model has to list the names in its statement. Without the list, we couldn't find names in languages that don't
   // capitalize them.
   if (!Array.isArray(entry['names'])) return 'form';

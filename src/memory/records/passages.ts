@@ -26,11 +26,12 @@ const maxPassages = 400;
 type IndexedItem = Pick<Item, 'id' | 'text' | 'kind' | 'subject'>;
 
 export async function addItemPassages(tx: Queries, projectId: string, items: readonly IndexedItem[]): Promise<void> {
+  const tokens = await mapWithYields(items, ({ text }) => tokenizeForIndex(text));
   await tx.query(
     `insert into memory_passages (project_id, subject, item_id, kind, text, lexemes, words_version)
      select $1::uuid, new.subject, new.item_id, new.kind, new.text, ${lexemesSql('new.tokens')}, ${tokenizerVersion}
        from unnest($2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[]) as new (subject, item_id, kind, text, tokens)`,
-    [projectId, ...toColumns(items, 'subject', 'id', 'kind', 'text'), items.map((item) => tokenizeForIndex(item.text))],
+    [projectId, ...toColumns(items, 'subject', 'id', 'kind', 'text'), tokens],
   );
 }
 

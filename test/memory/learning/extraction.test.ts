@@ -48,6 +48,13 @@ describe('a statement from the memory model', () => {
     expect(read(...many)).toMatchObject({ statements: { length: 500 }, refusals: { length: 100 } });
   });
 
+  test('rejects statements that are hard to index', () => {
+    const text = 'ﷺ'.repeat(500);
+    const said = [{ conversationId: 'c1', role: 'user' as const, text, createdAt }];
+    const answer = JSON.stringify({ memories: [{ ...good, text, names: [], evidence: text }] });
+    expect(parseExtraction(answer, said)).toEqual({ statements: [], refusals: ['form'] });
+  });
+
   test('assigns a statement to the conversation that contains its evidence', () => {
     const { names: _, ...stored } = good;
     expect(read(good, { ...good, text: 'Drinks tea', evidence: 'Tea, never coffee' })).toEqual({
