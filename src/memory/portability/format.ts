@@ -4,10 +4,12 @@
  * versions can add some.
  */
 import { z } from 'zod';
+import { asString } from '../../core/json/narrow.ts';
 import { toPostgresText } from '../../core/postgres-text.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
 import { optional, storedItemText, optionalSubject as subject } from '../items/item-schemas.ts';
-import { itemKinds } from '../records/item-record.ts';
+import { itemKinds, maxCount } from '../records/item-record.ts';
+import { foldName } from '../text/lexemes.ts';
 
 export const formatName = 'model-gateway-memory';
 /** Increase this when a change to the format would make older gateways import the file incorrectly. */
@@ -34,12 +36,26 @@ export const unstorableTime = 'must be after 1970-01-01, with an offset below 16
 const time = z.iso
   .datetime({ offset: true, error: 'must be a time in RFC 3339, for example 2027-01-01T00:00:00Z' })
   .refine(isStorableTime, unstorableTime);
+const optionalTime = optional(time);
 const storedText = z.string().transform((text) => toPostgresText(text));
-const name = storedText.pipe(z.string().min(1).max(1_000));
-/** Names of applications and authors are masked too, because they could contain a credential. */
-const maskedName = name.transform((text) => maskCredentials(text));
+
+/**
+ * The names that the gateway writes have at most 1,200 bytes. PostgreSQL rejects index entries of more than 2,704 bytes,
+ * and some entries also contain a subject, which has up to 1,024 bytes.
+ */
+const maxNameBytes = 1_500;
+
+/** Names are masked too, because they could contain a credential. */
+const name = storedText
+  .pipe(z.string().min(1).max(1_000))
+  .transform((text) => maskCredentials(text))
+  .refine(
+    (text) => [text, foldName(text)].every((stored) => Buffer.byteLength(stored) <= maxNameBytes),
+    `must have at most ${maxNameBytes} bytes`,
+  );
 const id = z.uuid().transform((text) => text.toLowerCase());
-const count = z.int().min(0).max(2_147_483_647);
+const position = z.int().min(0).max(2_147_483_647);
+const count = z.int().min(0).max(maxCount);
 
 export const header = z.object({
   type: z.literal('header'),
@@ -53,11 +69,11 @@ export const header = z.object({
 const conversation = z.object({
   type: z.literal('conversation'),
   id,
-  source: maskedName,
+  source: name,
   subject,
   calls: count,
   learnable: z.boolean().default(false),
-  learned_messages: count.default(0),
+  learned_messages: position.default(0),
   started_at: time,
   last_turn_at: time,
 });
@@ -65,7 +81,7 @@ const conversation = z.object({
 const message = z.object({
   type: z.literal('message'),
   conversation: id,
-  position: count,
+  position,
   role: z.enum(['user', 'assistant']),
   text: storedText,
   tool_calls: z.array(z.object({ name: storedText, arguments: storedText })).default([]),
@@ -84,7 +100,7 @@ const item = z
     importance: z.int().min(1).max(5),
     pinned: z.boolean().default(false),
     origin: z.enum(['agent', 'observed', 'person']),
-    author: maskedName,
+    author: name,
     state: z.enum(['live', 'closed']),
     useful: count.default(0),
     wrong: count.default(0),
@@ -93,7 +109,7 @@ const item = z
     evidence: optional(storedText),
     created_at: time,
     updated_at: time,
-    closed_at: optional(time),
+    closed_at: optionalTime,
   })
   .refine(
     ({ state, closed_at }) => (state === 'closed') === (closed_at !== null),
@@ -103,7 +119,7 @@ const item = z
 const vote = z.object({
   type: z.literal('vote'),
   item: id,
-  voter: maskedName,
+  voter: name,
   subject,
   rating: z.enum(['useful', 'wrong']),
   voted_at: time,
@@ -130,7 +146,7 @@ const fact = z.object({
   evidence: optional(storedText),
   items: z.array(id).default([]),
   valid_from: time,
-  valid_to: optional(time),
+  valid_to: optionalTime,
   created_at: time,
 });
 
@@ -141,7 +157,7 @@ const page = z.object({ type: z.literal('page'), subject, text: storedText.pipe(
  */
 const prompt = z.looseObject({ type: z.literal('prompt'), call: id });
 
-const end = z.object({ type: z.literal('end'), records: z.record(z.string(), count) });
+const end = z.object({ type: z.literal('end'), records: z.record(z.string(), position) });
 
 export const line = z.discriminatedUnion('type', [conversation, message, item, vote, succession, entity, fact, page, prompt, end]);
 
@@ -149,3 +165,16 @@ type Line = z.output<typeof line>;
 export type RecordType = Exclude<Line['type'], 'end'>;
 /** A record from an export file, with its line number. */
 export type RecordOf<Type extends Line['type']> = Extract<Line, { readonly type: Type }> & { readonly line: number };
+
+const timeSchemas: ReadonlySet<unknown> = new Set([time, optionalTime]);
+const timeFields = new Map(
+  line.options.map(({ shape }) => [
+    shape.type.value,
+    Object.entries(shape).flatMap(([field, schema]) => (timeSchemas.has(schema) ? [field] : [])),
+  ]),
+);
+
+/** Returns all times in a record. */
+export function timesOf(record: Line): string[] {
+  return (timeFields.get(record.type) ?? []).flatMap((field) => asString(Reflect.get(record, field)) ?? []);
+}

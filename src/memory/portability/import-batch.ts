@@ -67,10 +67,10 @@ export interface ImportBatch {
   /** True if the file was exported from this project, so that the import can keep its ids. */
   readonly keepsIds: boolean;
   /**
-   * Returns why a record with this subject and time is refused, or null if it can be imported. The time is in RFC 3339,
-   * or null for the current time.
+   * Returns why a record with this subject and these times is refused, or null if it can be imported. Times are in
+   * RFC 3339, and if `createdAt` is null, it's the current time.
    */
-  readonly refusalOf: (subject: string | null, createdAt: string | null) => string | null;
+  readonly refusalOf: (subject: string | null, createdAt: string | null, otherTimes?: readonly string[]) => string | null;
 }
 
 export interface BatchOptions extends Omit<ImportBatch, 'refusalOf'> {
@@ -93,7 +93,9 @@ export async function requireMemory(queries: Queries, projectId: string): Promis
  * them. If the erasure happens during the import, they can't be restored and are always refused.
  */
 export async function runBatch(options: BatchOptions, work: (batch: ImportBatch) => Promise<void>): Promise<void> {
-  const { tx, projectId, subjects, startedAt, exportedAt, restoreErased, writes } = options;
+  const { tx, projectId, subjects, startedAt, restoreErased, writes } = options;
+  // If the clock of the exporting gateway was ahead, we don't know when it exported the records.
+  const exportedAt = options.exportedAt !== null && options.exportedAt <= startedAt ? options.exportedAt : null;
   await lockProject(tx, projectId, 'shared');
   await lockConversations(tx, projectId);
   await lockMemories(tx, projectId);
@@ -103,9 +105,10 @@ export async function runBatch(options: BatchOptions, work: (batch: ImportBatch)
   const restored = new Set<string>();
   await work({
     ...options,
-    refusalOf(subject, createdAt) {
+    refusalOf(subject, createdAt, otherTimes = []) {
       const created = createdAt === null ? startedAt : new Date(createdAt);
-      if (created.getTime() > startedAt.getTime() + maxFutureMs) return 'its time is in the future';
+      const latest = Math.max(created.getTime(), ...otherTimes.map(Date.parse));
+      if (latest > startedAt.getTime() + maxFutureMs) return 'its time is in the future';
       const erasedAt = subject === null ? undefined : erasures.get(subject);
       if (subject === null || !erasedAt) return null;
       // The times in the file come from other clocks, which may be ahead of ours. An erasure during the import can

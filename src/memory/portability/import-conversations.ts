@@ -17,7 +17,7 @@ import { deriveTitle, formatTranscript, readMessages } from '../records/conversa
 import { createCredentialMasker } from '../text/credential-masker.ts';
 import { requestEmbedding } from '../triggers/embedding-runs.ts';
 import { triggerLearning } from '../triggers/learning-triggers.ts';
-import type { RecordOf } from './format.ts';
+import { type RecordOf, timesOf } from './format.ts';
 import { type ImportBatch, mapIds } from './import-batch.ts';
 
 /** A conversation in the file. It's open until we've read its last message. */
@@ -55,18 +55,30 @@ export async function importConversations(batch: ImportBatch, parts: readonly Co
     open.state = state;
     if (state.kind === 'refused') for (const { line } of messages) tally.refuse('message', line, state.reason);
     else if (state.kind === 'present') tally.count('message', 'present', messages.length);
-    else if (writes) appended.set(state.id, append(batch, { ...part, id: state.id, row }));
-    else tally.count('message', 'added', messages.length);
+    else {
+      const accepted = refuseFuture(batch, messages);
+      if (writes) appended.set(state.id, append(batch, { ...part, messages: accepted, id: state.id, row }));
+      else tally.count('message', 'added', accepted.length);
+    }
   }
   await store(batch, [...appended.values()]);
 }
 
 function nextState(batch: ImportBatch, { record, state }: OpenConversation, row: StoredRow | undefined, id: string): ConversationState {
   if (state?.kind === 'present' || state?.kind === 'refused') return state;
-  const refusal = batch.refusalOf(record.subject, record.started_at);
+  const refusal = batch.refusalOf(record.subject, record.started_at, timesOf(record));
   if (refusal !== null) return { kind: 'refused', reason: refusal };
   if (state !== null && batch.writes && !row) return { kind: 'refused', reason: 'the conversation was deleted during the import' };
   return row && !row.isUnfinished ? { kind: 'present' } : { kind: 'open', id };
+}
+
+/** Returns the messages whose times aren't in the future. */
+function refuseFuture({ tally, refusalOf }: ImportBatch, messages: readonly RecordOf<'message'>[]): readonly RecordOf<'message'>[] {
+  return messages.filter(({ line, created_at }) => {
+    const refusal = refusalOf(null, created_at);
+    if (refusal !== null) tally.refuse('message', line, refusal);
+    return refusal === null;
+  });
 }
 
 interface StoredRow {

@@ -7,7 +7,7 @@ import { schedulePageRebuild } from '../items/invalidate-page.ts';
 import { inRecallSql } from '../records/item-record.ts';
 import { foldName, foldRelation, lexemesSql, tokenizeForIndex, tokenizerVersion } from '../text/lexemes.ts';
 import { hasSameScope } from '../text/subject-scope.ts';
-import type { RecordOf } from './format.ts';
+import { type RecordOf, timesOf } from './format.ts';
 import { type ImportBatch, injectionIn, insertNew, mapIds } from './import-batch.ts';
 
 /**
@@ -51,15 +51,14 @@ export async function importSuccessions(batch: ImportBatch, records: readonly Re
 export async function importEntities(batch: ImportBatch, records: readonly RecordOf<'entity'>[]): Promise<void> {
   const { tally } = batch;
   const ids = await mapIds(batch, 'memory_entities', records, ({ id }) => id);
-  const accepted = records.filter(({ line, subject, name, created_at }) => {
-    const refusal = batch.refusalOf(subject, created_at) ?? injectionIn(name);
-    if (refusal !== null) tally.refuse('entity', line, refusal);
+  const accepted = records.filter((record) => {
+    const refusal = batch.refusalOf(record.subject, record.created_at, timesOf(record)) ?? injectionIn(record.name);
+    if (refusal !== null) tally.refuse('entity', record.line, refusal);
     return refusal === null;
   });
-  const rows = accepted.map(({ id, subject, name, created_at }) => {
-    const masked = maskCredentials(name);
-    return { id: ids.newIdFor(id), subject, name: masked, folded_name: foldName(masked), created_at };
-  });
+  const rows = accepted.map(({ id, subject, name, created_at }) => ({
+    ...{ id: ids.newIdFor(id), subject, name, folded_name: foldName(name), created_at },
+  }));
   await insertNew(batch, 'entity', rows, {
     columns: 'id uuid, subject text, name text, folded_name text, created_at timestamptz',
     insert: `insert into memory_entities (id, project_id, subject, name, folded_name, created_at)
@@ -74,16 +73,17 @@ export async function importFacts(batch: ImportBatch, records: readonly RecordOf
   const ids = await mapIds(batch, 'memory_facts', records, ({ id }) => id);
   const items = await mapIds(batch, 'memory_items', records, (record) => record.items);
   const rows = new Map<string, Record<string, unknown>>();
-  for (const { line, type: _, ...record } of records) {
-    const refusal = batch.refusalOf(record.subject, record.created_at) ?? injectionIn(record.fact) ?? injectionIn(record.relation);
+  for (const { line, ...record } of records) {
+    const refusal =
+      batch.refusalOf(record.subject, record.created_at, timesOf(record)) ?? injectionIn(record.fact) ?? injectionIn(record.relation);
     const id = ids.newIdFor(record.id);
     if (refusal !== null) tally.refuse('fact', line, refusal);
     else if (ids.find(record.id) !== null || rows.has(id)) tally.count('fact', 'present');
     else {
       const fact = maskCredentials(record.fact);
       rows.set(id, {
-        ...{ ...record, id, fact, line, tokens: tokenizeForIndex(fact), relation: foldRelation(maskCredentials(record.relation)) },
-        ...{ source: foldName(maskCredentials(record.source)), target: foldName(maskCredentials(record.target)) },
+        ...{ ...record, id, fact, line, tokens: tokenizeForIndex(fact), relation: foldRelation(record.relation) },
+        ...{ source: foldName(record.source), target: foldName(record.target) },
         evidence: record.evidence === null ? null : maskCredentials(record.evidence),
         items: record.items.flatMap((item) => items.find(item) ?? []),
       });

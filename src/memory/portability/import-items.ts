@@ -8,7 +8,7 @@ import { addItemPassages } from '../records/passages.ts';
 import { hashNormalizedText } from '../text/normalized-text.ts';
 import { requestEmbedding } from '../triggers/embedding-runs.ts';
 import type { ForeignFormat, ForeignItem } from './foreign-formats.ts';
-import type { RecordOf } from './format.ts';
+import { type RecordOf, timesOf } from './format.ts';
 import { type ImportBatch, injectionIn, insertNew, mapIds } from './import-batch.ts';
 
 /** A row to insert. Times are in RFC 3339, and null means the current time. */
@@ -22,8 +22,8 @@ export async function importItems(batch: ImportBatch, records: readonly RecordOf
   const ids = await mapIds(batch, 'memory_items', records, ({ id }) => id);
   const conversations = await mapIds(batch, 'conversations', records, ({ conversation }) => conversation ?? []);
   const rows = new Map<string, NewRow>();
-  for (const { line, type: _, ...record } of records) {
-    const refusal = batch.refusalOf(record.subject, record.created_at) ?? injectionIn(record.text);
+  for (const { line, ...record } of records) {
+    const refusal = batch.refusalOf(record.subject, record.created_at, timesOf(record)) ?? injectionIn(record.text);
     const id = ids.newIdFor(record.id);
     if (refusal !== null) tally.refuse('item', line, refusal);
     else if (ids.find(record.id) !== null || rows.has(id)) tally.count('item', 'present');
@@ -60,8 +60,12 @@ export async function importForeignItems(batch: ImportBatch, format: ForeignForm
   const present = new Set(known.map(({ position }) => position));
   const rows = new Map<string, NewRow>();
   for (const [position, { line, length: _, createdAt, updatedAt, ...item }] of masked.entries()) {
-    const refusal = batch.refusalOf(item.subject, createdAt) ?? injectionIn(item.text);
-    const key = JSON.stringify([hashNormalizedText(item.text).toString('hex'), item.subject, createdAt]);
+    const refusal = batch.refusalOf(item.subject, createdAt, updatedAt === null ? [] : [updatedAt]) ?? injectionIn(item.text);
+    const key = JSON.stringify([
+      hashNormalizedText(item.text).toString('hex'),
+      item.subject,
+      createdAt === null ? null : toMicroseconds(createdAt),
+    ]);
     if (refusal !== null) tally.refuse('item', line, refusal);
     else if (present.has(position) || rows.has(key)) tally.count('item', 'present');
     else
@@ -73,6 +77,12 @@ export async function importForeignItems(batch: ImportBatch, format: ForeignForm
       });
   }
   await insertRows(batch, [...rows.values()]);
+}
+
+/** Two times can be the same although they're written differently. */
+function toMicroseconds(time: string): number {
+  const fraction = /\.(\d+)/.exec(time)?.[1] ?? '';
+  return Date.parse(time) * 1_000 + Number(fraction.padEnd(6, '0').slice(3, 6));
 }
 
 async function insertRows({ tx, projectId, tally, writes }: ImportBatch, rows: readonly NewRow[]): Promise<void> {

@@ -70,6 +70,13 @@ describeDatabases('importing memories from other formats', (database) => {
     ]);
   });
 
+  test('adds a memory only once if its time is written in two ways', async () => {
+    const projectId = await createProject(database());
+    const times = ['2024-01-02', '2024-01-02T00:00:00.0Z', '2024-01-02T01:00:00.000000+01:00', '2024-01-02T00:00:00.000001Z'];
+    const entries = times.map((time) => ({ text: 'Moved to Oslo', created_at: time }));
+    expect(await counts(run(projectId, JSON.stringify(entries)))).toEqual({ added: 2, present: 2, refused: 0 });
+  });
+
   test('treats a line that begins with a bracket as text', async () => {
     const projectId = await createProject(database());
     expect(await counts(run(projectId, '[2024-01-02] Moved to Oslo\n'))).toEqual({ added: 1, present: 0, refused: 0 });
