@@ -65,7 +65,10 @@ export function createCloseIdle({ database, sliceMs = 2_000 }: CloseIdleOptions)
       [projectId, idleMs],
     );
     if (!next || next.dueMs === null) return null;
-    const waitMs = next.dueMs <= 0 ? 0 : Math.max(next.dueMs, Math.min(maxGatherMs, idleMs * gatherShare));
+    // If the clock of a host was ahead, the last turn can be far in the future. Don't wait for that, because conversations
+    // that are opened in the meantime are due earlier.
+    const dueMs = Math.min(next.dueMs, idleMs);
+    const waitMs = dueMs <= 0 ? 0 : Math.max(dueMs, Math.min(maxGatherMs, idleMs * gatherShare));
     const [timer] = await database.query(
       `update idle_timers set due_at = now() + $3::float8 * interval '1 ms'
         where project_id = $1::uuid and run = $2::integer and active returning 1`,

@@ -20,15 +20,16 @@ export async function startIdleTimers(tx: Queries, opened: readonly Pick<Convers
     // runs.
     `select id as "projectId" from unnest($1::uuid[]) as id
       where not exists (
-        select 1 from idle_timers where project_id = id and active and due_at > now() - interval '${overdueMinutes} minutes')`,
+        select 1 from idle_timers
+         where project_id = id and active
+           and due_at between now() - interval '${overdueMinutes} minutes' and now() + interval '${maxIdleDays + 1} days')`,
     [projectIds],
   );
   if (idle.length === 0) return;
   const started = await tx.query<TimerRun>(
-    // The API process doesn't know the worker's idle time, so set `due_at` to the maximum of one day. The first check
-    // corrects it.
+    // The API process doesn't know the worker's idle time, so set `due_at` to the maximum. The first check corrects it.
     `insert into idle_timers as timer (project_id, run, active, due_at)
-     select id, 1, true, now() + interval '1 day' from unnest($1::uuid[]) as id order by id
+     select id, 1, true, now() + interval '${maxIdleDays} day' from unnest($1::uuid[]) as id order by id
          on conflict (project_id) do update set run = timer.run + 1, active = true, due_at = excluded.due_at
      returning project_id as "projectId", run`,
     [idle.map(({ projectId }) => projectId)],
@@ -45,6 +46,11 @@ export async function startIdleTimers(tx: Queries, opened: readonly Pick<Convers
  * the checks.
  */
 const overdueMinutes = 15;
+/**
+ * The maximum idle time. If a check is due much later, an older version has scheduled it after a turn in the far future,
+ * and we start another run, too.
+ */
+const maxIdleDays = 1;
 
 interface TimerRun {
   readonly projectId: string;

@@ -33,18 +33,24 @@ export async function saveWorkingSet(tx: Queries, workingSet: ConversationWorkin
   for (const projectId of new Set(newlyLearnable.map((conversation) => conversation.projectId))) await triggerLearning(tx, projectId);
 }
 
+/**
+ * The times come from the hosts' clocks. If a clock is ahead, use the current time instead, because the conversation
+ * would otherwise stay open until the time is reached.
+ */
+const lastTurnSql = (lastTurnAt: string): string => `least(to_timestamp(${lastTurnAt} / 1000), now())`;
+
 const insertConversationsSql = (rows: string): string =>
   `insert into conversations (id, project_id, source, subject, state, opened, learnable, calls, messages, tip_key, tip_message_key,
                               started_at, last_turn_at)
    select id, project_id, source, subject, state, opened, learnable, calls, messages, tip_key, tip_message_key,
-          to_timestamp(started_at / 1000), to_timestamp(last_turn_at / 1000)
+          to_timestamp(started_at / 1000), ${lastTurnSql('last_turn_at')}
      from (${rows}) as new`;
 
 const updateConversationsSql = (rows: string): string =>
   `update conversations as existing
       set state = new.state, opened = new.opened, learnable = new.learnable, calls = new.calls, messages = new.messages,
           tip_key = new.tip_key, tip_message_key = new.tip_message_key, started_at = to_timestamp(new.started_at / 1000),
-          last_turn_at = to_timestamp(new.last_turn_at / 1000), read_at = case when new.state = 'read' then existing.read_at end
+          last_turn_at = ${lastTurnSql('new.last_turn_at')}, read_at = case when new.state = 'read' then existing.read_at end
      from (${rows}) as new
     where existing.id = new.id`;
 

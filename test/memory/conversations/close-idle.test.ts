@@ -52,6 +52,33 @@ describeDatabases('closing idle conversations', (database) => {
     expect(await read(projectId)).toEqual({ kind: 'wait', waitMs: 60_000, read: 0, waiting: 1 });
   });
 
+  test("doesn't wait for a turn in the far future", async () => {
+    const projectId = await createProject(database());
+    await open(projectId, -1e12);
+    const result = await read(projectId);
+    expect(result).toEqual({ kind: 'wait', waitMs: idleMs, read: 0, waiting: 1 });
+    await open(projectId, idleMs);
+    expect(await read(projectId)).toEqual({ kind: 'wait', waitMs: idleMs, read: 1, waiting: 1 });
+  });
+
+  test('starts another run if an older version has scheduled the next check for the far future', async () => {
+    const projectId = await createProject(database());
+    await open(projectId, 0);
+    await database().query(`update idle_timers set due_at = '9999-12-31' where project_id = $1::uuid`, [projectId]);
+    await open(projectId, 0);
+    expect(await listIdleTimerStarts(database(), projectId)).toEqual([1, 2].map((run) => `conversations/${projectId}/${run}`));
+  });
+
+  test('counts the idle time from now if the clock of a host was ahead', async () => {
+    const projectId = await createProject(database());
+    await record(database(), [settledCall({ projectId, at: 1e9, body: chatBody('u hello'), answer: 'hi' })]);
+    const [row] = await database().query<{ isPast: boolean }>(
+      `select last_turn_at <= now() as "isPast" from conversations where project_id = $1::uuid`,
+      [projectId],
+    );
+    expect(row).toEqual({ isPast: true });
+  });
+
   test('ends the Temporal run when no conversation is open', async () => {
     const projectId = await createProject(database());
     await open(projectId, idleMs);
