@@ -42,7 +42,7 @@ export function createCleanupSteps({ database, clock, logger, periods: configure
     { name: 'conversations', run: retention.conversations },
     { name: 'loose-prompts', run: retention.unfiledPrompts },
     { name: 'released-parts', run: retention.releasedParts },
-    { name: 'closed-memories', run: retention.closedItems },
+    { name: 'closed-memories', run: async () => (await retention.closedItems()) || retention.endedFacts() },
     { name: 'batches', run: retention.batches },
     { name: 'empty-erasures', run: () => deleteEmptyErasures(database, clock) },
     { name: 'attempt-errors', run: deleteErrors },

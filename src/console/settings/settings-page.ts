@@ -115,7 +115,7 @@ export function settingsPage(context: ConsoleContext, { submitted, read, notices
         max: 36_500,
         unit: 'days',
         placeholder: 'Keep',
-        hint: 'The daily cleanup deletes conversations whose last turn is older, with their prompts, and memories that were corrected or removed before that time. Empty keeps everything. Live memories stay.',
+        hint: 'The daily cleanup deletes conversations whose last turn is older, with their prompts, memories that were corrected or removed before that time, and facts that ended before it. Empty keeps everything. Live memories stay.',
       }),
       checkboxField({
         name: 'delete_unlearned',

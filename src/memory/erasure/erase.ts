@@ -18,6 +18,7 @@ import { batchSize } from '../../db/row-batches.ts';
 import { deleteReleasedParts } from '../conversations/released-parts.ts';
 import { wrongAfter } from '../records/item-record.ts';
 import { resampleWords } from '../records/word-sample.ts';
+import { deleteOrphanedEntities } from './orphaned-entities.ts';
 import { bySubject, type ErasedCount, type SubjectTable, subjectTables } from './subject-tables.ts';
 import type { Tombstone } from './tombstones.ts';
 
@@ -85,7 +86,7 @@ async function erase(tx: Queries, id: string, { projectId, subject, askedBy }: E
     else other += count;
     if (table.table === 'memory_passages') passages = count;
   }
-  await deleteOrphans(tx, entityIds);
+  await deleteOrphanedEntities(tx, entityIds);
   if (passages > 0) await resampleWords(tx, projectId);
   await tx.query(`update erasures set deleted = $2::jsonb where id = $1::uuid`, [id, JSON.stringify({ ...counts, other })]);
   await enqueue(tx, [toErasureEntry({ id, projectId })]);
@@ -158,15 +159,4 @@ async function findEntities(tx: Queries, projectId: string, subject: string): Pr
     [projectId, subject],
   );
   return rows.map(({ id }) => id);
-}
-
-async function deleteOrphans(tx: Queries, entityIds: readonly string[]): Promise<void> {
-  await tx.query(
-    // Don't merge the two conditions with OR, because PostgreSQL would then scan the whole facts table.
-    `delete from memory_entities entity
-      where entity.id = any($1::uuid[])
-        and not exists (select 1 from memory_facts fact where fact.source_id = entity.id)
-        and not exists (select 1 from memory_facts fact where fact.target_id = entity.id)`,
-    [entityIds],
-  );
 }

@@ -5,6 +5,7 @@
  * - closed conversations by their last turn, together with the prompts of their calls
  * - prompts of calls without a conversation, because they failed or were sent with `off`
  * - closed memories
+ * - facts that have ended, and entities without any other fact
  * - finished batches, including the focus and vendor errors of their groups
  *
  * Live memories and open conversations are kept. A conversation is also kept if no batch has learned from some of its
@@ -15,10 +16,11 @@
  */
 import { type Clock, dayMs } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
-import { lockConversations } from '../../db/locks.ts';
+import { lockConversations, lockMemories } from '../../db/locks.ts';
 import { deleteReleasedParts } from '../conversations/released-parts.ts';
 import { isDueSql } from '../records/deletion-rule.ts';
 import { applyPendingDeletions } from '../records/settings.ts';
+import { deleteOrphanedEntities } from './orphaned-entities.ts';
 
 /**
  * The number of conversations that one statement deletes. For conversations of typical length, that takes a few
@@ -44,6 +46,8 @@ export function createRetention({ database, clock }: { readonly database: Databa
     /** Deletes parts that an older release left behind when it deleted their prompts. */
     releasedParts: () => deleteReleased(database),
     closedItems: inFirstDueProject(deleteRows('memory_items', `state = 'closed' and closed_at < $2::timestamptz`, 'closed_at')),
+    /** Deletes facts that have ended. They quote what a user said, like the closed memories that they were learned from. */
+    endedFacts: inFirstDueProject(deleteEndedFacts),
     batches: inFirstDueProject(deleteRows('memory_batches', `state = 'done' and finished_at < $2::timestamptz`, 'id')),
   };
 }
@@ -137,6 +141,21 @@ async function deleteUnfiledPrompts(tx: Queries, { projectId, before }: Retentio
   );
   await deleteReleasedParts(tx, projectId);
   return texts.length;
+}
+
+async function deleteEndedFacts(tx: Queries, { projectId, before }: RetentionPeriod): Promise<number> {
+  // Otherwise a batch could store a new fact about an entity that we're just deleting.
+  await lockMemories(tx, projectId);
+  const facts = await tx.query<{ sourceId: string; targetId: string }>(
+    `delete from memory_facts where id in (
+       select id from memory_facts
+        where project_id = $1::uuid and valid_to < $2::timestamptz
+        order by valid_to limit $3::integer)
+     returning source_id as "sourceId", target_id as "targetId"`,
+    [projectId, before, rowBatchSize],
+  );
+  await deleteOrphanedEntities(tx, [...new Set(facts.flatMap(({ sourceId, targetId }) => [sourceId, targetId]))]);
+  return facts.length;
 }
 
 /** Returns a function that deletes rows of a project. In `condition`, $2 is the cutoff date. */

@@ -79,6 +79,7 @@ export async function holdsDataBefore(queries: Queries, projectId: string, befor
     `select exists (select 1 from conversations where project_id = $1::uuid and last_turn_at < $2::timestamptz)
          or exists (select 1 from call_texts where project_id = $1::uuid and created_at < $2::timestamptz)
          or exists (select 1 from memory_items where project_id = $1::uuid and state = 'closed' and closed_at < $2::timestamptz)
+         or exists (select 1 from memory_facts where project_id = $1::uuid and valid_to < $2::timestamptz)
          or exists (select 1 from memory_batches where project_id = $1::uuid and created_at < $2::timestamptz) as holds`,
     [projectId, before],
   );

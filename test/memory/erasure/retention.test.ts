@@ -229,6 +229,41 @@ describeDatabases('retention', (database, testOnAny) => {
     expect(rows.map(({ text }) => text)).toEqual(['after', live.text, 'removed late']);
   });
 
+  test('deletes facts that ended long ago, and the entities that only they refer to', async () => {
+    const projectId = await projectWith(7);
+    const keeps = await projectWith(null);
+    const daysAgo = (days: number): Date => new Date(now - days * dayMs);
+    const entity = async (owner: string, name: string): Promise<string> => {
+      const id = randomUUID();
+      await database().query(
+        `insert into memory_entities (id, project_id, subject, name, folded_name) values ($1::uuid, $2::uuid, 'ann', $3::text, $3::text)`,
+        [id, owner, name],
+      );
+      return id;
+    };
+    const fact = (owner: string, sourceId: string, targetId: string, validTo: Date | null) =>
+      database().query(
+        `insert into memory_facts (id, project_id, subject, source_id, relation, target_id, fact, lexemes, evidence, valid_from, valid_to)
+         values ($1::uuid, $2::uuid, 'ann', $3::uuid, 'works_at', $4::uuid, 'a fact', '', 'I work there', $5::timestamptz, $6::timestamptz)`,
+        [randomUUID(), owner, sourceId, targetId, daysAgo(20), validTo],
+      );
+    const [ada, acme, globex] = [await entity(projectId, 'ada'), await entity(projectId, 'acme'), await entity(projectId, 'globex')];
+    const [bob, initech] = [await entity(keeps, 'bob'), await entity(keeps, 'initech')];
+    await fact(keeps, bob, initech, daysAgo(8));
+    await fact(projectId, ada, globex, null);
+    await fact(projectId, ada, globex, daysAgo(6));
+    for (let n = 0; n < 501; n++) await fact(projectId, ada, acme, daysAgo(8));
+    expect(await expiry().endedFacts()).toBe(500);
+    expect(await deleteAll(expiry().endedFacts)).toBe(1);
+    const names = await database().query<{ name: string }>(
+      `select name from memory_entities where project_id = any($1::uuid[]) order by name`,
+      [[projectId, keeps]],
+    );
+    expect(names.map(({ name }) => name)).toEqual(['ada', 'bob', 'globex', 'initech']);
+    const facts = await database().query(`select 1 from memory_facts where project_id = any($1::uuid[])`, [[projectId, keeps]]);
+    expect(facts).toHaveLength(3);
+  });
+
   test('deletes old learning batches only if they have succeeded', async () => {
     const projectId = await projectWith(7);
     const keeps = await projectWith(null);
