@@ -6,6 +6,7 @@
 import type { Dialect } from '../../core/call.ts';
 import { parseJson } from '../../core/json/parse.ts';
 import { type BodySpans, decodeString, type Span, type Splice, scanElements, scanMembers, setMember } from '../../core/json/spans.ts';
+import type { ValueKind } from '../../core/json/syntax.ts';
 import { parsePrompt } from './prompt.ts';
 
 export interface RecallInsertion {
@@ -19,8 +20,9 @@ export interface RecallInsertion {
  * only contain tool results.
  */
 const maxScannedMessages = 256;
-/** We don't search for longer messages, because they're documents rather than questions. */
-const maxMessageBytes = 1024 * 1024;
+/** We don't search for longer texts, because they're documents rather than questions. */
+const maxTextBytes = 1024 * 1024;
+const maxBlocks = 1_000;
 
 /** Returns null if there's no user text to search for, or if we can't add text to `system` because of its type. */
 export function findRecallInsertion(dialect: Dialect, body: Buffer, spans: BodySpans): RecallInsertion | null {
@@ -57,13 +59,53 @@ function scanMessages(body: Buffer, list: Span): { afterSystem: number; users: S
 }
 
 function lastText(dialect: Dialect, body: Buffer, users: readonly Span[]): string | null {
-  for (const { start, end } of users.slice(-maxScannedMessages).reverse()) {
-    if (end - start > maxMessageBytes) return null;
-    const { messages } = parsePrompt(dialect, { messages: [parseJson(body.toString('utf8', start, end))] });
+  for (const user of users.slice(-maxScannedMessages).reverse()) {
+    const message = parseUserMessage(body, user);
+    if (message === null) return null;
+    const { messages } = parsePrompt(dialect, { messages: [message] });
     const text = messages.at(-1)?.text.trim() ?? '';
     if (text !== '') return text;
   }
   return null;
+}
+
+const contentKey: ReadonlySet<string> = new Set(['content']);
+
+/**
+ * Parses a user message, or only its text if it's large, because images and files have several megabytes. Returns null
+ * if there's too much text or there are too many blocks.
+ */
+function parseUserMessage(body: Buffer, message: Span): unknown {
+  if (lengthOf(message) <= maxTextBytes) return parseSpan(body, message);
+  const content = scanMembers(body, message.start, contentKey).members.get('content');
+  if (content?.kind !== 'array') return null;
+  const texts: Span[] = [];
+  let [blocks, bytes] = [0, 0];
+  for (const block of scanElements(body, content.value.start)) {
+    blocks += 1;
+    if (isText(body, block)) {
+      texts.push(block.value);
+      bytes += lengthOf(block.value);
+    }
+    if (blocks > maxBlocks || bytes > maxTextBytes) return null;
+  }
+  return { role: 'user', content: texts.map((text) => parseSpan(body, text)) };
+}
+
+const typeKey: ReadonlySet<string> = new Set(['type']);
+
+function isText(body: Buffer, { kind, value }: { readonly kind: ValueKind; readonly value: Span }): boolean {
+  if (kind !== 'object') return kind === 'string';
+  const type = scanMembers(body, value.start, typeKey).members.get('type');
+  return type?.kind === 'string' && decodeString(body, type.value) === 'text';
+}
+
+function lengthOf({ start, end }: Span): number {
+  return end - start;
+}
+
+function parseSpan(body: Buffer, { start, end }: Span): unknown {
+  return parseJson(body.toString('utf8', start, end));
 }
 
 /** Adds the block to `system`. A string becomes a list of two blocks. A missing, null or empty value is replaced. */

@@ -69,6 +69,9 @@ describe('inserting recalled memories into a messages request', () => {
 });
 
 describe('the last user text', () => {
+  const megabytes = 'A'.repeat(1_500_000);
+  const photo = { type: 'image_url', image_url: { url: `data:image/png;base64,${megabytes}` } };
+
   test.each<[string, Dialect, unknown[], string | null]>([
     [
       'the last user message',
@@ -120,6 +123,32 @@ describe('the last user text', () => {
       [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://x' } }] }],
       null,
     ],
+    [
+      'the text next to a large image',
+      'chat',
+      [{ role: 'user', content: [photo, { type: 'text', text: 'a' }, photo, { type: 'text', text: 'b' }] }],
+      'a\nb',
+    ],
+    [
+      'the text before a large image',
+      'chat',
+      [
+        { role: 'user', content: 'a' },
+        { role: 'user', content: [photo] },
+      ],
+      'a',
+    ],
+    [
+      'nothing if the last text is a document',
+      'chat',
+      [
+        { role: 'user', content: 'a' },
+        { role: 'user', content: megabytes },
+      ],
+      null,
+    ],
+    ['nothing if the last texts are a document', 'chat', [{ role: 'user', content: [megabytes] }], null],
+    ['nothing if there are too many blocks', 'chat', [{ role: 'user', content: [...Array<object>(2_000).fill({}), photo, 'a'] }], null],
     ['nothing in white space', 'chat', [{ role: 'user', content: ' \n' }], null],
     ['nothing without messages', 'chat', [], null],
     ['no block that was recalled earlier', 'chat', [{ role: 'user', content: `hi ${wrapRecalled('recall', ['old'])} there` }], 'hi  there'],
