@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from '@jest/globals';
+import { createCleanupSteps } from '../../../src/app/cleanup.ts';
 import type { Database } from '../../../src/db/database.ts';
 import { lockConversations } from '../../../src/db/locks.ts';
 import { createRetention, type Retention } from '../../../src/memory/erasure/retention.ts';
@@ -8,6 +9,7 @@ import { createItems } from '../../../src/memory/items/items.ts';
 import { previewRetention } from '../../../src/memory/records/deletion-rule.ts';
 import { createMemorySettings } from '../../../src/memory/records/settings.ts';
 import { describeDatabases } from '../../db/databases.ts';
+import { createTestLog } from '../../support/temporal.ts';
 import { until } from '../../support/until.ts';
 import { chatBody, createProject, listConversations, markAllRead, putMemorySettings, record, settledCall } from '../calls.ts';
 
@@ -60,6 +62,21 @@ describeDatabases('retention', (database, testOnAny) => {
     );
     return batchId;
   };
+  const daysAgo = (days: number): Date => new Date(now - days * dayMs);
+  const entity = async (owner: string, name: string): Promise<string> => {
+    const id = randomUUID();
+    await database().query(
+      `insert into memory_entities (id, project_id, subject, name, folded_name) values ($1::uuid, $2::uuid, 'ann', $3::text, $3::text)`,
+      [id, owner, name],
+    );
+    return id;
+  };
+  const fact = (owner: string, sourceId: string, targetId: string, validTo: Date | null) =>
+    database().query(
+      `insert into memory_facts (id, project_id, subject, source_id, relation, target_id, fact, lexemes, evidence, valid_from, valid_to)
+       values ($1::uuid, $2::uuid, 'ann', $3::uuid, 'works_at', $4::uuid, 'a fact', '', 'I work there', $5::timestamptz, $6::timestamptz)`,
+      [randomUUID(), owner, sourceId, targetId, daysAgo(20), validTo],
+    );
   /** Stores a conversation with a single call, `days` after `baseTime`. */
   const talk = (projectId: string, question: string, days = 0) =>
     settledCall({ projectId, at: days * daySeconds, body: chatBody(`u ${question}`), answer: `about ${question}` });
@@ -232,21 +249,6 @@ describeDatabases('retention', (database, testOnAny) => {
   test('deletes facts that ended long ago, and the entities that only they refer to', async () => {
     const projectId = await projectWith(7);
     const keeps = await projectWith(null);
-    const daysAgo = (days: number): Date => new Date(now - days * dayMs);
-    const entity = async (owner: string, name: string): Promise<string> => {
-      const id = randomUUID();
-      await database().query(
-        `insert into memory_entities (id, project_id, subject, name, folded_name) values ($1::uuid, $2::uuid, 'ann', $3::text, $3::text)`,
-        [id, owner, name],
-      );
-      return id;
-    };
-    const fact = (owner: string, sourceId: string, targetId: string, validTo: Date | null) =>
-      database().query(
-        `insert into memory_facts (id, project_id, subject, source_id, relation, target_id, fact, lexemes, evidence, valid_from, valid_to)
-         values ($1::uuid, $2::uuid, 'ann', $3::uuid, 'works_at', $4::uuid, 'a fact', '', 'I work there', $5::timestamptz, $6::timestamptz)`,
-        [randomUUID(), owner, sourceId, targetId, daysAgo(20), validTo],
-      );
     const [ada, acme, globex] = [await entity(projectId, 'ada'), await entity(projectId, 'acme'), await entity(projectId, 'globex')];
     const [bob, initech] = [await entity(keeps, 'bob'), await entity(keeps, 'initech')];
     await fact(keeps, bob, initech, daysAgo(8));
@@ -254,7 +256,13 @@ describeDatabases('retention', (database, testOnAny) => {
     await fact(projectId, ada, globex, daysAgo(6));
     for (let n = 0; n < 501; n++) await fact(projectId, ada, acme, daysAgo(8));
     expect(await expiry().endedFacts()).toBe(500);
-    expect(await deleteAll(expiry().endedFacts)).toBe(1);
+    const steps = createCleanupSteps({
+      ...{ database: database(), clock: { now: () => now }, logger: createTestLog().logger },
+      periods: () => ({ errorRetentionMs: 1, refusedCallRetentionMs: 1 }),
+    });
+    const step = steps.find(({ name }) => name === 'closed-memories');
+    expect(await step?.run(AbortSignal.timeout(60_000))).toBe(1);
+    expect(await step?.run(AbortSignal.timeout(60_000))).toBe(0);
     const names = await database().query<{ name: string }>(
       `select name from memory_entities where project_id = any($1::uuid[]) order by name`,
       [[projectId, keeps]],
@@ -264,10 +272,19 @@ describeDatabases('retention', (database, testOnAny) => {
     expect(facts).toHaveLength(3);
   });
 
+  test('announces a shorter period a day ahead if it would delete facts', async () => {
+    const projectId = await createProject(database());
+    await fact(projectId, await entity(projectId, 'ada'), await entity(projectId, 'acme'), daysAgo(8));
+    const settings = createMemorySettings({ database: database(), clock: { now: () => now } });
+    expect(await settings.update(projectId, { delete_conversations_after_days: 30 })).toMatchObject({ pending_deletion: null });
+    expect(await settings.update(projectId, { delete_conversations_after_days: 7 })).toMatchObject({
+      pending_deletion: { delete_conversations_after_days: 7 },
+    });
+  });
+
   test('deletes old learning batches only if they have succeeded', async () => {
     const projectId = await projectWith(7);
     const keeps = await projectWith(null);
-    const daysAgo = (days: number): Date => new Date(now - days * dayMs);
     const batch = async (owner: string, state: string, finishedAt: Date | null): Promise<string> => {
       const id = randomUUID();
       await database().query(
