@@ -95,9 +95,9 @@ test('charges a call for all of its attempts', async () => {
   expect(row).toMatchObject({ cost: hung + served, estimated: true, settled: hung + served });
 });
 
-test('charges for responses of another kind, such as the receipt for a deferred completion', async () => {
+test('charges for responses of another kind, such as a receipt for a deferred completion', async () => {
   const { lent, key } = await withKey('deferred', 10);
-  const body = { model: 'deferred/m', deferred: true, max_tokens: 10, messages: [{ role: 'user', content: 'hi' }] };
+  const body = { model: 'deferred/m', max_tokens: 10, messages: [{ role: 'user', content: 'hi' }] };
   for (const stream of [false, true])
     expect((await lent.call('/v1/chat/completions', { ...body, stream }, { authorization: `Bearer ${key}` })).status).toBe(502);
   const rows = await readCosts(lent, 2);

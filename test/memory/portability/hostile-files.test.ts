@@ -83,7 +83,7 @@ describeDatabases('importing a file with extreme values', (database) => {
 
   test.each(fields)('either imports or refuses a $type, and names the line', async ({ type, names }) => {
     const projectId = await createProject(database());
-    const values = [han(500), han(1_000), 'ab '.repeat(300), han(10_000), maxCount, 2_147_483_647, 4_294_967_296, farFuture, [], null];
+    const values = [han(1_000), 'ab '.repeat(300), 2_147_483_647, farFuture, []];
     for (const field of names)
       for (const value of values) {
         const error = await importRecords(projectId, change(type, field, value)).then(
