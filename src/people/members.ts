@@ -90,13 +90,13 @@ export function createMembers({ database, clock }: { readonly database: Database
      */
     put: (projectId: string, personId: string, role: Role): Promise<{ member: Member; previous: Role | null }> =>
       database.transaction(async (tx) => {
+        const previous = await readMember(tx, projectId, personId);
+        if (previous && role !== 'owner') await keepOwner(tx, projectId, personId);
         const [person] = await tx.query(
           'select 1 from people where id = $1::uuid and (project_id is null or project_id = $2::uuid) for share',
           [personId, projectId],
         );
         if (!person) throw memberNotFound();
-        const previous = await readMember(tx, projectId, personId);
-        if (previous && role !== 'owner') await keepOwner(tx, projectId, personId);
         return { member: await addMember(tx, projectId, { personId, role, since: clock.now() }), previous: previous?.role ?? null };
       }),
     /**

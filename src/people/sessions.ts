@@ -47,7 +47,6 @@ export function createSessions({ database, clock }: { readonly database: Databas
       const { secret, hash } = createSecret();
       const expiresAt = now + sessionMaxMs;
       await database.transaction(async (tx) => {
-        if (replaces !== null) await tx.query('delete from sessions where secret_sha256 = $1::bytea', [sha256(replaces)]);
         const started = await tx.query(
           `insert into sessions (id, secret_sha256, person_id, user_agent, created_at, last_seen_at, expires_at)
            select $1::uuid, $2::bytea, id, $4::text, $5::timestamptz, $5::timestamptz, $6::timestamptz
@@ -56,6 +55,8 @@ export function createSessions({ database, clock }: { readonly database: Databas
           [newId(now), hash, personId, userAgent?.slice(0, maxUserAgentLength) ?? null, new Date(now), new Date(expiresAt), passwordHash],
         );
         if (started.length === 0) throw accessEnded();
+        // A change of the password locks the person before their sessions as well.
+        if (replaces !== null) await tx.query('delete from sessions where secret_sha256 = $1::bytea', [sha256(replaces)]);
       });
       return { secret, expiresAt };
     },
