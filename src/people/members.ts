@@ -90,14 +90,14 @@ export function createMembers({ database, clock }: { readonly database: Database
      */
     put: (projectId: string, personId: string, role: Role): Promise<{ member: Member; previous: Role | null }> =>
       database.transaction(async (tx) => {
-        const previous = await readMember(tx, projectId, personId);
-        if (previous && role !== 'owner') await keepOwner(tx, projectId, personId);
+        if (role !== 'owner') await keepOwner(tx, projectId, personId);
+        const previous = await lockMember(tx, projectId, personId);
         const [person] = await tx.query(
           'select 1 from people where id = $1::uuid and (project_id is null or project_id = $2::uuid) for share',
           [personId, projectId],
         );
         if (!person) throw memberNotFound();
-        return { member: await addMember(tx, projectId, { personId, role, since: clock.now() }), previous: previous?.role ?? null };
+        return { member: await addMember(tx, projectId, { personId, role, since: clock.now() }), previous };
       }),
     /**
      * Changes the role of a member. Throws `not_found` if the person isn't a member, and `conflict` if the project would
@@ -106,12 +106,9 @@ export function createMembers({ database, clock }: { readonly database: Database
     changeRole: (projectId: string, personId: string, role: Role): Promise<{ member: Member; previous: Role }> =>
       database.transaction(async (tx) => {
         if (role !== 'owner') await keepOwner(tx, projectId, personId);
-        const [previous] = await tx.query<{ role: Role }>(
-          'select role from members where project_id = $1::uuid and person_id = $2::uuid for update',
-          [projectId, personId],
-        );
-        if (!previous) throw memberNotFound();
-        return { member: await addMember(tx, projectId, { personId, role, since: clock.now() }), previous: previous.role };
+        const previous = await lockMember(tx, projectId, personId);
+        if (previous === null) throw memberNotFound();
+        return { member: await addMember(tx, projectId, { personId, role, since: clock.now() }), previous };
       }),
     /**
      * Removes and returns a member. If the account is unconfirmed, it's deleted too. Throws `not_found`, or `conflict`
@@ -225,6 +222,18 @@ async function keepOwner(tx: Queries, projectId: string, personId: string): Prom
   const active = owners.filter(({ isDisabled }) => !isDisabled);
   if (active.length === 1 && active[0]?.personId === personId)
     throw gatewayError('conflict', { message: 'the project needs an owner: make another member an owner first' });
+}
+
+/**
+ * Returns the role, or null if the person isn't a member. Lock members before people, because that's the order in which
+ * an unconfirmed account is removed.
+ */
+async function lockMember(tx: Queries, projectId: string, personId: string): Promise<Role | null> {
+  const [member] = await tx.query<{ role: Role }>(
+    'select role from members where project_id = $1::uuid and person_id = $2::uuid for update',
+    [projectId, personId],
+  );
+  return member?.role ?? null;
 }
 
 interface MemberRow extends Omit<Member, 'createdAt'> {

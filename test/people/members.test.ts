@@ -59,6 +59,19 @@ describeDatabases('members of a project', (database) => {
     }
   });
 
+  test('adds and removes members at the same time without a deadlock', async () => {
+    for (let round = 0; round < 10; round += 1) {
+      const { personId } = await members.invite(project, { email: uniqueEmail() }, 'member');
+      const done = await Promise.allSettled([
+        members.put(project, personId, 'owner'),
+        members.remove(project, personId),
+        members.put(project, personId, 'member'),
+      ]);
+      for (const result of done)
+        if (result.status === 'rejected') expect(result.reason).toMatchObject({ code: expect.stringMatching(/^(?:not_found|conflict)$/) });
+    }
+  });
+
   test('creates an account limited to the project when an owner adds an e-mail address', async () => {
     const people = createPeople({ database: database(), clock });
     const other = await insertProject(database());

@@ -150,6 +150,7 @@ test.each<[string, string, object]>([
   ['an advisor without a model', 'tools.0', { tools: [{ type: 'advisor_20260301', name: 'advisor' }] }],
   ['a tool with a model', 'tools.0', { tools: [{ type: 'expert', model: 'dear' }] }],
   ['a tool of OpenRouter', 'tools.0', { tools: [{ type: 'openrouter:fusion', parameters: { analysis_models: ['dear'] } }] }],
+  ['too many tools', 'tools', { tools: Array.from({ length: 1_001 }, () => tool) }],
   ['a preset', 'preset', { preset: 'mine' }],
   ['a provider', 'provider', { provider: { only: ['dear'] } }],
   ['models of compound', 'compound_custom', { compound_custom: { models: { answering_model: 'dear' } } }],
@@ -188,7 +189,7 @@ test.each<[string, string, object]>([
 test.each([
   ['a tool whose parameters include a model', { tools: [tool] }],
   ['a tool that generates images with a given model', { tools: [{ type: 'image_generation', model: 'gpt-image-2' }] }],
-  ['fields that are switched off', { deferred: false, provider: null }],
+  ['fields that are switched off', { deferred: false, provider: null, models: [], fallbacks: [], tools: [{ ...tool, model: null }] }],
 ])('accepts %s for keys with ceilings', async (what, members) => {
   const slug = what.replaceAll(' ', '-');
   const { call, admin } = await gateway().withProject(slug);

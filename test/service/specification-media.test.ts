@@ -211,6 +211,7 @@ describe('the cost of media requests', () => {
     ['per character, by code point', speech, 'one/spoken', { input: '🦊ab' }, { cost: (3 * 15) / 1e6, estimated: false }],
     ['per second, estimated from the text', speech, 'one/seconds', { input: 'x'.repeat(30) }, { cost: 0.002, estimated: true }],
     ['per second of slow speech', speech, 'one/seconds', { input: 'x'.repeat(30), speed: 0.25 }, { cost: 0.008, estimated: true }],
+    ['per second of very slow speech', speech, 'one/seconds', { input: 'x'.repeat(30), speed: 5e-324 }, { cost: 0.008, estimated: true }],
     ['per second of fast speech', speech, 'one/seconds', { input: 'x'.repeat(30), speed: 4 }, { cost: 0.002, estimated: true }],
     [
       'per token, estimated from the text',

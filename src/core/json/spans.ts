@@ -96,6 +96,7 @@ export function scanMembers(bytes: Buffer, start: number, wantedKeys?: ReadonlyS
   const members = new Map<string, Member>();
   let repeated: Set<string> | null = null;
   let lookalike: string | undefined;
+  let unusualKeys = 0;
   let at = skipSpace(bytes, start + 1);
   if (bytes[at] === closeBrace) return { object: { start, end: at + 1 }, members, isEmpty: true, repeated: none };
   for (;;) {
@@ -103,7 +104,10 @@ export function scanMembers(bytes: Buffer, start: number, wantedKeys?: ReadonlyS
     const keyStart = at;
     const keyEnd = skipString(bytes, at);
     const key = decodeWantedKey(bytes, { start: at, end: keyEnd }, wantedKeys);
-    if (key === null) lookalike ??= findLookalike(bytes, { start: at, end: keyEnd }, wantedKeys);
+    if (key === null && lookalike === undefined && mayLookAlike(bytes, { start: at, end: keyEnd }, wantedKeys)) {
+      unusualKeys += 1;
+      lookalike = findLookalike(bytes, { start: at, end: keyEnd }, wantedKeys, unusualKeys);
+    }
     at = skipSpace(bytes, keyEnd);
     if (bytes[at] !== colon) throw new JsonSyntaxError('expected a colon', at);
     at = skipSpace(bytes, at + 1);
@@ -153,16 +157,28 @@ function decodeWantedKey(bytes: Buffer, span: Span, wantedKeys: ReadonlySet<stri
   return wantedKeys.has(key) ? key : null;
 }
 
-/** Returns the key at `span` if it only differs from a wanted key in case, as Go's `encoding/json` compares them. */
-function findLookalike(bytes: Buffer, span: Span, wantedKeys: ReadonlySet<string> | undefined): string | undefined {
-  if (wantedKeys === undefined || span.end - span.start > maxWantedKeyLength * 6 || !hasCapitalOrEscape(bytes, span)) return undefined;
+/** Decoding keys takes time, so we don't compare more than this many. No request has as many keys with capitals. */
+const maxUnusualKeys = 1_000;
+const foldedKeys = new WeakMap<ReadonlySet<string>, ReadonlySet<string>>();
+
+/**
+ * Returns the key at `span` if it only differs from a wanted key in case, as Go's `encoding/json` compares them. Also
+ * returns it if there were too many keys to compare.
+ */
+function findLookalike(bytes: Buffer, span: Span, wantedKeys: ReadonlySet<string> = none, count: number): string | undefined {
   const key = decodeString(bytes, span);
+  let folded = foldedKeys.get(wantedKeys);
+  if (folded === undefined) {
+    folded = new Set([...wantedKeys].map((name) => name.toLowerCase()));
+    foldedKeys.set(wantedKeys, folded);
+  }
   // JavaScript turns the Kelvin sign into a k, as Go does, but not the long s into an s.
-  const folded = key.toLowerCase().replaceAll('\u017f', 's');
-  return wantedKeys.has(folded) ? key : undefined;
+  return count > maxUnusualKeys || folded.has(key.toLowerCase().replaceAll('\u017f', 's')) ? key : undefined;
 }
 
-function hasCapitalOrEscape(bytes: Buffer, { start, end }: Span): boolean {
+/** Returns true if a key has capitals, escapes or other characters that a key could differ in from a wanted one. */
+function mayLookAlike(bytes: Buffer, { start, end }: Span, wantedKeys: ReadonlySet<string> | undefined): boolean {
+  if (wantedKeys === undefined || end - start > maxWantedKeyLength * 6) return false;
   for (let at = start; at < end; at += 1) {
     const byte = bytes[at] ?? 0;
     if ((byte >= 0x41 && byte <= 0x5a) || byte === backslash || byte > 0x7f) return true;

@@ -16,11 +16,12 @@ export interface InputSize {
 }
 
 export interface AddedTools {
-  /** How often each type occurs. If there are too many types, some are missing. */
+  /** How often each type occurs. */
   readonly counts: ReadonlyMap<string, number>;
-  readonly total: number;
   /** The largest `max_uses`, or 0. */
   readonly maxUses: number;
+  /** False if there was too much to count. In that case, assume that the conversation defines every tool. */
+  readonly isComplete: boolean;
 }
 
 export interface BodyFacts {

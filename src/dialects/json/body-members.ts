@@ -69,7 +69,7 @@ export function rejectDuplicateKeys({ repeated }: BodySpans, keys: readonly stri
  * Some vendors ignore the case of keys, so a `Model` could replace `model`.
  */
 export function rejectOtherModels(body: Buffer, { members, lookalike }: BodySpans): void {
-  const isSet = (name: string): boolean => !['null', 'false', undefined].includes(members.get(name)?.kind);
+  const isSet = (name: string): boolean => isInUse(members.get(name));
   const key = lookalike ?? otherModelKeys.find(isSet) ?? findModelTool(body, members.get('tools'));
   if (key !== undefined)
     rejectBody(`${key}: not allowed, because the key or its project restricts models, requires tags or has a cost ceiling`);
@@ -77,6 +77,16 @@ export function rejectOtherModels(body: Buffer, { members, lookalike }: BodySpan
 
 const toolKeys: ReadonlySet<string> = new Set(['type', 'model']);
 const toolMarks = ['"model"', '"advisor', '"openrouter:'] as const;
+
+/** Returns false for null, false, and empty lists and objects, which some SDKs send for every field. */
+function isInUse(member: Member | undefined): boolean {
+  if (member === undefined || member.kind === 'null' || member.kind === 'false') return false;
+  const isList = member.kind === 'array' || member.kind === 'object';
+  return !isList || member.value.end - member.value.start > 2;
+}
+
+/** Vendors accept a few hundred tools at most. Checking millions would take seconds. */
+const maxCheckedTools = 1_000;
 
 /**
  * Returns the path of the first tool that has the vendor call another model, e.g. Anthropic's advisor. The model of
@@ -86,13 +96,18 @@ function findModelTool(body: Buffer, tools: Member | undefined): string | undefi
   if (tools?.kind !== 'array') return undefined;
   const text = body.subarray(tools.value.start, tools.value.end);
   if (!toolMarks.some((mark) => text.includes(mark)) && !hidesAscii(text)) return undefined;
-  const position = [...scanElements(body, tools.value.start)].findIndex(({ kind, value }) => {
-    if (kind !== 'object') return false;
-    const { members, repeated } = scanMembers(body, value.start, toolKeys);
-    const type = parseStringMember(body, members.get('type')) ?? '';
-    return repeated.has('type') || callsOtherModel(type) || (members.has('model') && type !== 'image_generation');
-  });
-  return position < 0 ? undefined : `tools.${position}`;
+  let position = 0;
+  for (const { kind, value } of scanElements(body, tools.value.start)) {
+    if (position === maxCheckedTools) return 'tools';
+    if (kind === 'object') {
+      const { members, repeated } = scanMembers(body, value.start, toolKeys);
+      const type = parseStringMember(body, members.get('type')) ?? '';
+      const hasModel = (members.get('model')?.kind ?? 'null') !== 'null' && type !== 'image_generation';
+      if (hasModel || repeated.has('type') || callsOtherModel(type)) return `tools.${position}`;
+    }
+    position += 1;
+  }
+  return undefined;
 }
 
 /** Returns true for Anthropic's advisors and OpenRouter's server tools, most of which call another model. */

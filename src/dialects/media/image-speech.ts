@@ -100,10 +100,13 @@ export function getImageCount({ n = '1' }: MediaFields): number {
   return parseLenientCount(String(parseJson(n) ?? n)) ?? 1;
 }
 
+/** OpenAI's slowest speed is 0.25. */
+const maxSlowdown = 4;
+
 /** Returns how many times as long as usual the requested speed makes the speech. Never less than 1. */
 export function getSlowdown({ speed = '1' }: MediaFields): number {
   const value = speed.length > maxSimpleLength ? null : parseJson(speed);
-  return typeof value === 'number' && value > 0 && value < 1 ? 1 / value : 1;
+  return typeof value === 'number' && value > 0 && value < 1 ? Math.min(1 / value, maxSlowdown) : 1;
 }
 
 /** Vendors charge for speech by Unicode code points. */

@@ -23,7 +23,7 @@ const reference = anyOf(
   /"(?:file_id|file_url|file_data)"\s*:\s*[^\s{]/,
   /"file_url"\s*:\s*\{\s*"url"\s*:\s*"/,
   /"type"\s*:\s*"(?:video_url|audio_url|document_url|item_reference|file_url|input_video|video)"/,
-  /"(?:video_url|audio_url|document_url)"\s*:\s*(?!\{\s*"(?:type|description|title|anyOf|\$ref)")/,
+  /"(?:video_url|audio_url|document_url)"\s*:\s*(?!\s|\{\s*"(?:type|description|title|anyOf|\$ref)")/,
   /"(?:input_audio|data)"\s*:\s*"https?:/,
   /"type"\s*:\s*"mcp/,
   /"data:(?!image|audio|text)\w+\\?\//,

@@ -76,7 +76,7 @@ export function extraUnits(
 ): { readonly units: Pick<CallUnits, 'serviceTier' | 'toolUses'>; readonly isPriced: boolean } | null {
   const { members } = call.spans;
   const asksForTier = members.has('service_tier') || members.has('speed') || members.has('inference_geo');
-  const asksForSearch = members.has('web_search_options');
+  const asksForSearch = call.route === 'chat' && members.get('web_search_options')?.kind === 'object';
   if (!asksForTier && !asksForSearch && toolUses === undefined && (serviceTier === undefined || standardTiers.has(serviceTier)))
     return null;
   const { price } = candidate;

@@ -43,8 +43,10 @@ test.each([
   ['{"to\u212aen":1}', 'to\u212aen'],
   ['{"model":1,"mode":2,"Models":3,"\u00e9":4,"mod\\u0065l":5}', undefined],
   ['{"nested":{"Model":1}}', undefined],
+  ['{"Cachedcontent":1}', 'Cachedcontent'],
+  [`{${Array.from({ length: 1_001 }, (_, index) => `"K${index}":1`).join(',')}}`, 'K1000'],
 ])('finds keys of %s that differ from a wanted key only in case', (text, lookalike) => {
-  expect(scanObject(Buffer.from(text), new Set(['model', 'stream', 'token'])).lookalike).toBe(lookalike);
+  expect(scanObject(Buffer.from(text), new Set(['model', 'stream', 'token', 'cachedContent'])).lookalike).toBe(lookalike);
 });
 
 describe('scanObject', () => {

@@ -49,6 +49,8 @@ function settle(
 test('marks the cost as an estimate if a search model has no price for its search', () => {
   const settled = settle({ messages: [], web_search_options: {} }, {}, { route: 'chat', prices: { ...price, perToolUseNanos: {} } });
   expect(settled).toEqual({ usd: 0.001, units: { toolUses: { web_search: 1 } }, estimated: true });
+  for (const options of [null, false, []])
+    expect(settle({ messages: [], web_search_options: options }, {}, { route: 'chat' })).toMatchObject({ usd: 0.001, estimated: false });
 });
 
 test.each<[string, object, Partial<ResponseSummary>, number, string | undefined]>([
