@@ -29,15 +29,20 @@ export interface ImageResponse {
 }
 
 /**
- * Thrown if the vendor has generated images and bills them, but none of them can be used. `tokens` is null if the vendor
- * didn't report any.
+ * Thrown if the vendor has generated images and bills them, but none of them can be used. `generated` is null if we don't
+ * know how many, and `tokens` is null if the vendor didn't report any.
  */
 export class UnusableImagesError extends VendorError {
   readonly tokens: Tokens | null;
+  readonly generated: number | null;
 
-  constructor(message: string, { status, cause, tokens }: { status: number; cause?: unknown; tokens: Tokens | null }) {
+  constructor(
+    message: string,
+    { status, cause, tokens, generated = null }: { status: number; cause?: unknown; tokens: Tokens | null; generated?: number | null },
+  ) {
     super('unreadable', message, { status, cause });
     this.tokens = tokens;
+    this.generated = generated;
   }
 }
 
@@ -133,7 +138,6 @@ export async function inlineImages(
   const rows = asArray(data);
   const tokens = parseResponsesUsage(usage);
   const noImage = 'the response contains no image';
-  if (rows.length === 0) throw tokens === null ? unreadable(noImage, status) : new UnusableImagesError(noImage, { status, tokens });
   const images: string[] = [];
   let generated = 0;
   let problem: VendorError | null = null;
@@ -156,7 +160,8 @@ export async function inlineImages(
     remainingBytes -= image.length;
     images.push(image);
   }
-  if (images.length === 0) throw new UnusableImagesError(problem?.message ?? noImage, { status, cause: problem, tokens });
+  if (images.length === 0 && generated === 0 && tokens === null) throw problem ?? unreadable(noImage, status);
+  if (images.length === 0) throw new UnusableImagesError(problem?.message ?? noImage, { status, cause: problem, tokens, generated });
   return { images, generated, tokens };
 }
 

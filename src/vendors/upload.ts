@@ -7,6 +7,7 @@ import { GatewayError, gatewayError, VendorError } from '../core/errors.ts';
 import { asArray, asObject } from '../core/json/narrow.ts';
 import { parseJson } from '../core/json/parse.ts';
 import { createSseParser, type SseEvent, SseEventTooLargeError } from '../core/sse.ts';
+import { asNonEmptyString } from '../dialects/json/lossless-json.ts';
 import {
   addUploadUsage,
   parseEditUsage,
@@ -110,7 +111,7 @@ function watchUpload(body: UploadBody): { readonly body: UploadBody; readonly er
 async function inlineEdits(httpClient: VendorHttpClient, bytes: Buffer, { provider, now }: UploadRequest, status: number): Promise<Buffer> {
   const body = asObject(parseJson(bytes.toString('utf8')));
   const rows = asArray(body.data);
-  if (rows.length > 0 && rows.every((row) => asObject(row).b64_json !== undefined)) return bytes;
+  if (rows.length > 0 && rows.every((row) => asNonEmptyString(asObject(row).b64_json) !== null)) return bytes;
   const { images } = await inlineImages(httpClient, body, { provider, now, status });
   return Buffer.from(JSON.stringify({ ...body, data: images.map((b64_json) => ({ b64_json })) }));
 }

@@ -214,10 +214,10 @@ describe('images that cannot be used', () => {
     ));
 
   it.each<[string, object, number, boolean]>([
-    ['own/picture', {}, 0.12, true],
+    ['own/picture', {}, 0.04, true],
     ['own/gpt-image-2', { usage }, (10 * 5 + 1_000 * 30) / 1e6, false],
     ['own/gpt-image-2', {}, (3 * 1_056 * 30) / 1e6, true],
-  ])('charges what %s reports or what was requested if no image is left (usage: %j)', (model, reported, cost, estimated) =>
+  ])('charges what %s reports, generated or was asked for if no image is left (usage: %j)', (model, reported, cost, estimated) =>
     withVendor(
       (response) => json(response, { data: [{ url: 'https://elsewhere.example/x' }, { b64_json: '' }], ...reported }),
       async (gateway) => {

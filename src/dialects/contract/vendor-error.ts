@@ -20,6 +20,7 @@ export interface VendorErrorBody extends VendorReport {
  * - the same fields at the top level, as sent by vLLM and Mistral
  * - `detail`, as sent by FastAPI and ElevenLabs
  * - a bare string in `error`, `message` or `detail`
+ * - `base_resp`, which MiniMax sends with status 200. In successful responses its `status_code` is 0.
  */
 export function parseVendorError(bytes: Buffer): VendorErrorBody {
   const parsed = parseJson(bytes.toString('utf8'));
@@ -30,7 +31,9 @@ export function parseVendorError(bytes: Buffer): VendorErrorBody {
 export function readVendorError(body: JsonObject): VendorErrorBody {
   const error = [body.error, body.detail, asArray(body.errors)[0]].find(isObject) ?? body;
   const issue = asObject(asArray(body.detail)[0]);
-  const message = asString(error.message) ?? asString(body.error) ?? asString(body.message) ?? asString(body.detail) ?? asString(issue.msg);
+  const { status_code: ofStatus, status_msg: statusText } = asObject(body.base_resp);
+  const texts = [error.message, body.error, body.message, body.detail, issue.msg, ofStatus === 0 ? null : statusText];
+  const message = asString(texts.find((text) => typeof text === 'string'));
   const code = asCode(error.code) ?? asText(asObject(error.details).error_code) ?? findDetail(error, 'reason') ?? asText(issue.type);
   const type = asText(error.type) ?? asText(error.status);
   const param = asText(error.param) ?? findField(error) ?? toPath(issue.loc);

@@ -208,9 +208,10 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, j
     const vendorError = cause instanceof VendorError ? cause : null;
     if (vendorError) report(request, vendorError);
     if (cause instanceof UnusableImagesError) {
-      const { status, tokens } = cause;
+      const { status, tokens, generated } = cause;
+      const units = generated === null ? request.units : { ...request.units, images: generated };
       const describe = (attempt: Attempt) => describeFailure(request, cause)({ ...attempt, outcome: 'failed' });
-      const end = { units: request.units, unitsEstimated: true, tokens, endedAt: clock.now(), describe };
+      const end = { units, unitsEstimated: true, tokens, endedAt: clock.now(), describe };
       await settle({ ...running, status }, { ...end, outcome: 'ok', status: status ?? 200 }, { error, outcome: 'failed' });
       throw error;
     }

@@ -34,6 +34,9 @@ test.each<[string, object]>([
   ['{"detail":{"status":"quota_exceeded","message":"x"}}', { message: 'x', type: 'quota_exceeded' }],
   ['{"errors":[{"message":"x","code":5006}],"success":false}', { message: 'x', code: '5006' }],
   ['{"type":"about:blank","title":"HTTP 422","status":422,"detail":"x"}', { message: 'x' }],
+  // MiniMax
+  ['{"choices":null,"base_resp":{"status_code":1008,"status_msg":"insufficient balance"}}', { message: 'insufficient balance' }],
+  ['{"choices":[],"base_resp":{"status_code":0,"status_msg":"success"}}', {}],
   // Plain text, and bodies without any information
   ['{"error":"text"}', { message: 'text' }],
   ['{"message":"no such document"}', { message: 'no such document' }],
