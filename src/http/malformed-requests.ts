@@ -26,7 +26,8 @@ export function answerMalformedRequests(server: Server, countError: ErrorReports
     const { _httpMessage: response } = socket as Socket & { readonly _httpMessage?: ServerResponse | null };
     if (socket.writable && !response?.headersSent) {
       const badSubject = parseBadSubject(error);
-      countError(badSubject === null ? 'bad_request' : 'invalid_memory_subject');
+      // Browsers and load balancers open connections that they never use.
+      if (error.code !== 'ERR_HTTP_REQUEST_TIMEOUT') countError(badSubject === null ? 'bad_request' : 'invalid_memory_subject');
       socket.write(formatAnswer(badSubject ?? describeError(error)));
     }
     socket.destroy(error);
@@ -39,7 +40,10 @@ function formatAnswer({ status, contentType, body }: Answer): string {
   return [...head, 'cache-control: no-store', 'connection: close', '', body].join('\r\n');
 }
 
-/** The specification has an error code for control characters in the subject, but the parser already rejects most of them. */
+/**
+ * The specification has an error code for control characters in the subject, but the parser already rejects most of
+ * them.
+ */
 function parseBadSubject({ code, rawPacket, bytesParsed = 0 }: ParseError): Answer | null {
   if (code !== 'HPE_INVALID_HEADER_TOKEN' || rawPacket === undefined) return null;
   const lines = rawPacket.toString('latin1', 0, bytesParsed + 1).split('\r\n');

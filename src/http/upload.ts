@@ -63,9 +63,9 @@ export interface UploadOptions {
 }
 
 /**
- * Reads the body until we know which model the request is for. Rejects with `missing_model`, with `bad_json` if the body
- * is malformed, with `budget_unavailable`, with ClientDisconnectedError, with a 413 in plain text, or with the error of
- * `authorizeAgain`.
+ * Reads the body until we know which model the request is for. Rejects with `missing_model`, with `bad_json` if the
+ * body is malformed, with `budget_unavailable`, with ClientDisconnectedError, with a 413 in plain text, or with the
+ * error of `authorizeAgain`.
  */
 export async function readUpload(request: IncomingMessage, options: UploadOptions): Promise<Upload> {
   const { boundary, fieldNames, refusedNames, collected, memory, authorizeAgain } = options;

@@ -3,8 +3,8 @@
  * SDK, which supports both versions of the protocol.
  *
  * The order of the checks matters. A request for a foreign host doesn't learn anything, and one without a token only
- * learns where to sign in. We don't read the body until all checks are done. If we had to wait for the body, we check the
- * token again.
+ * learns where to sign in. We don't read the body until all checks are done. If we had to wait for the body, we check
+ * the token again.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { toNodeHandler } from '@modelcontextprotocol/node';

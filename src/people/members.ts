@@ -100,8 +100,8 @@ export function createMembers({ database, clock }: { readonly database: Database
         return { member: await addMember(tx, projectId, { personId, role, since: clock.now() }), previous };
       }),
     /**
-     * Changes the role of a member. Throws `not_found` if the person isn't a member, and `conflict` if the project would
-     * lose its last owner.
+     * Changes the role of a member. Throws `not_found` if the person isn't a member, and `conflict` if the project
+     * would lose its last owner.
      */
     changeRole: (projectId: string, personId: string, role: Role): Promise<{ member: Member; previous: Role }> =>
       database.transaction(async (tx) => {

@@ -53,7 +53,9 @@ interface ErrorResponse {
   readonly body: VendorErrorBody;
   /** The vendor's message after secrets were removed, so it's safe to show to callers. */
   readonly errorText: string | null;
-  /** The error's message quotes up to this many characters of `errorText`. Callers get all of it if a call is refused. */
+  /**
+   * The error's message quotes up to this many characters of `errorText`. Callers get all of it if a call is refused.
+   */
   readonly maxExcerptLength?: number;
   readonly secrets: readonly string[];
   /** When the response arrived. Needed to compute the delay if the retry hint is a date. */

@@ -29,8 +29,8 @@ export interface ImageResponse {
 }
 
 /**
- * Thrown if the vendor has generated images and bills them, but none of them can be used. `generated` is null if we don't
- * know how many, and `tokens` is null if the vendor didn't report any.
+ * Thrown if the vendor has generated images and bills them, but none of them can be used. `generated` is null if we
+ * don't know how many, and `tokens` is null if the vendor didn't report any.
  */
 export class UnusableImagesError extends VendorError {
   readonly tokens: Tokens | null;

@@ -6,7 +6,8 @@
 import { isUtf8 } from 'node:buffer';
 import { cutText } from '../core/cut-text.ts';
 import { contextOverflowCode, VendorError } from '../core/errors.ts';
-import { isObject } from '../core/json/narrow.ts';
+import { characters } from '../core/json/characters.ts';
+import { asObject } from '../core/json/narrow.ts';
 import { parseJson } from '../core/json/parse.ts';
 import { largeBytes } from '../core/low-priority-thread.ts';
 import { takeInTurns } from '../core/turns.ts';
@@ -25,6 +26,7 @@ import { type ChunkReader, nextChunk, relayEvents, type StreamChunk, type Stream
 import { secretsOf, vendorErrorText } from './strip-secrets.ts';
 import type { Provider } from './vendor.ts';
 
+const { openBrace } = characters;
 const maxResponseBytes = 64 * 1024 * 1024;
 /** Callers get this much of the vendor's message if every model refuses. */
 const maxVendorMessageLength = 4_096;
@@ -196,8 +198,16 @@ function unusableJson(problem: string, bytes: Buffer, status: number, provider: 
   const error = bytes.length > maxErrorBytes ? null : parseVendorError(bytes);
   if (error?.code === contextOverflowCode) return overflowError(error, provider);
   const errorText = toExcerpt(toVendorMessage(error?.message ?? null, provider));
-  const mayBeBilled = error === null || (errorText === null && isObject(parseJson(bytes.toString('utf8'))));
+  const mayBeBilled = errorText === null && looksGenerated(bytes);
   return new VendorError('unreadable', `${problem}${errorText === null ? '' : `: ${errorText}`}`, { status, mayBeBilled });
+}
+
+/** Returns true for JSON objects, unless they are empty or say that something has failed. */
+function looksGenerated(bytes: Buffer): boolean {
+  // Don't parse large responses. Vendors don't send errors of this size as JSON.
+  if (bytes.length > maxErrorBytes) return bytes[0] === openBrace;
+  const { error, errors, success, ...others } = asObject(parseJson(bytes.toString('utf8')));
+  return Object.keys(others).length > 0 && (error ?? errors ?? null) === null && success !== false;
 }
 
 async function readStatusError(response: HttpResponse, { provider, now }: TextRequest): Promise<VendorError> {

@@ -1,6 +1,6 @@
 /**
- * Tests callers whose access ends while the body of their request is still arriving. For every route with a body, we send
- * the beginning of a request, take the access away, and send the rest.
+ * Tests callers whose access ends while the body of their request is still arriving. For every route with a body, we
+ * send the beginning of a request, take the access away, and send the rest.
  */
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -50,8 +50,8 @@ async function hold({ url }: TestGateway, { method, path, headers, body }: SlowR
 }
 
 /**
- * Waits until the gateway has authenticated the held requests. It authenticates in the order of arrival, and these later
- * requests need more queries.
+ * Waits until the gateway has authenticated the held requests. It authenticates in the order of arrival, and these
+ * later requests need more queries.
  */
 async function settle(gateway: TestGateway, ...people: readonly SignedIn[]): Promise<void> {
   await gateway.call('/v1/chat/completions', { model: 'one/echo', messages: [{ role: 'user', content: 'hi' }] });

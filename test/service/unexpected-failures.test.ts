@@ -134,7 +134,9 @@ it("charges for a stream even if its headers can't be written", async () => {
 });
 
 describe('a charge that cannot be computed', () => {
-  /** Sends a call with a key that has ceilings, while computing a charge fails wherever `isAffected` accepts the stack. */
+  /**
+   * Sends a call with a key that has ceilings, while computing a charge fails wherever `isAffected` accepts the stack.
+   */
   async function callWithoutCharge(isAffected: (stack: string) => boolean, path: string, body: object): Promise<StoredCall> {
     const lent = await lend();
     const { key } = await jsonOf<{ key: string }>(

@@ -337,7 +337,9 @@ describe('errors on the video routes', () => {
     expect(await refusal(fetchFile(`${lent().vendor.url}/v1beta/files/unknown:download?alt=media`))).toEqual(notFound);
   });
 
-  /** Asks for videos that the project didn't start, and expects the same refusal each time, without a vendor request. */
+  /**
+   * Asks for videos that the project didn't start, and expects the same refusal each time, without a vendor request.
+   */
   const expectRefusals = async (of: TestGateway, expected: object): Promise<void> => {
     const { operation: foreign } = await start('video-polls-0');
     const { video_uri: foreignUri } = await jsonOf<{ video_uri: string }>(ask(foreign));

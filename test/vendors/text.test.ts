@@ -206,6 +206,23 @@ describe('an error status from a vendor', () => {
     await expect(refused).rejects.toMatchObject({ vendorMessage });
   });
 
+  test.each([
+    ['{"request_id":"later"}', true],
+    ['{}', false],
+    ['{"error":true}', false],
+    ['{"success":false,"errors":[]}', false],
+    ['{"error":{"code":429}}', false],
+    ['{"choices":null,"base_resp":{"status_code":1008,"status_msg":"insufficient balance"}}', false],
+    ['not JSON', false],
+    [`{"data":"${'x'.repeat(1_100_000)}"}`, true],
+    [`<html>${'x'.repeat(1_100_000)}`, false],
+  ])('knows whether the vendor may bill a successful response of another kind: %.40s', async (body, mayBeBilled) => {
+    for (const stream of [false, true]) {
+      const asked = ask((response) => response.writeHead(200, { 'content-type': 'application/json' }).end(body), { stream });
+      await expect(asked).rejects.toMatchObject({ kind: 'unreadable', mayBeBilled });
+    }
+  });
+
   test("never reveals the provider's key, even in an error before the first chunk of a stream", async () => {
     const error = JSON.stringify({ error: { message: 'Incorrect key: Bearer secret' } });
     await expect(ask((response) => response.writeHead(400).end(error))).rejects.toMatchObject({

@@ -40,8 +40,8 @@ export interface BodySpans {
   readonly isEmpty: boolean;
   readonly repeated: ReadonlySet<string>;
   /**
-   * A key that only differs from a wanted one in case, such as `Model`. Go's `encoding/json` reads both as the same key.
-   * Undefined if there's none, or if the scan wasn't limited to certain keys.
+   * A key that only differs from a wanted one in case, such as `Model`. Go's `encoding/json` reads both as the same
+   * key. Undefined if there's none, or if the scan wasn't limited to certain keys.
    */
   readonly lookalike?: string;
 }

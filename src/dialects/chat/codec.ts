@@ -239,8 +239,8 @@ function createStreamReader(): StreamReader {
       // Drop calls that have neither a name nor arguments, because they aren't function calls.
       const turn = { text, toolCalls: toolCalls.filter((call) => call.name !== '' || call.arguments !== '') };
       const finished = allFinished();
-      // Some vendors report usage with every chunk or only with the first one, so usage alone doesn't mean that the count
-      // is final.
+      // Some vendors report usage with every chunk or only with the first one, so usage alone doesn't mean that the
+      // count is final.
       const isFinal = tokens !== null && (isCounted || finished) && countedCharacters === generatedCharacters;
       return { tokens, isFinal, turn, generatedCharacters, finished, ...report };
     },

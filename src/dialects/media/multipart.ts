@@ -106,7 +106,8 @@ export function createPartScanner(
     state = 'content';
     parts += 1;
     if (parts > maxParts) throw malformed(`it has more than ${maxParts} parts`);
-    if (refusedNames.has(name.toLowerCase())) throw malformed(`${name} is not supported; send the recording itself as file`);
+    if (refusedNames.has(name.toLowerCase()))
+      throw gatewayError('bad_json', { message: `${name} is not supported; send the recording itself as file` });
     if (/^(?:image|mask)/.test(name)) images += 1;
     const isField = fieldNames.has(name);
     if (isField && isFile) throw malformed(`${name} must not be a file`);

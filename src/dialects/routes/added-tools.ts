@@ -10,15 +10,15 @@ const marks = ['"tool_addition"', '"additional_tools"', '"tool_search_output"'].
 const escapedCharacter = /\\u00([0-7][0-9a-f])/gi;
 const typeOrLimit = /"(?:type"\s*:\s*"([\w.:-]{1,100})"|max_uses"\s*:\s*(\d{1,9})\b)/g;
 /**
- * A request has fewer types of blocks and tools, fewer of each, and fewer escapes, unless somebody wants to keep us busy.
- * Beyond these limits we assume that the conversation defines every tool.
+ * A request has fewer types of blocks and tools, fewer of each, and fewer escapes, unless somebody wants to keep us
+ * busy. Beyond these limits we assume that the conversation defines every tool.
  */
 const maxTypes = 200;
 const maxBlocks = 50_000;
 const maxEscapes = 10_000;
 
 /** We need the tools of a body once for each candidate. */
-const foundTools = new WeakMap<Buffer, AddedTools>();
+const foundTools = new WeakMap<Buffer, AddedTools | null>();
 
 export function hasAddedTools(bytes: Buffer): boolean {
   return marks.some((mark) => bytes.includes(mark));
@@ -31,16 +31,21 @@ export function hasAddedTools(bytes: Buffer): boolean {
 export function findAddedTools(body: Buffer): AddedTools | null {
   const facts = factsOf(body);
   if (facts !== undefined) return facts.addedTools;
-  const known = foundTools.get(body);
-  if (known !== undefined) return known;
+  let found = foundTools.get(body);
+  if (found === undefined) {
+    found = searchTools(body);
+    foundTools.set(body, found);
+  }
+  return found;
+}
+
+function searchTools(body: Buffer): AddedTools | null {
   const isHidden = hidesAscii(body);
   const isFound = knownRegionsOf(body).some(({ references }) => references.hasAddedTools) || unknownPieces(body).some(hasAddedTools);
   if (!isHidden && !isFound) return null;
   const text = isHidden ? decodeEscapes(body.toString('latin1')) : body.toString('latin1');
   if (text !== null && !isFound && !hasAddedTools(Buffer.from(text, 'latin1'))) return null;
-  const found = text === null ? { counts: new Map<string, number>(), maxUses: 0, isComplete: false } : countTypes(text);
-  foundTools.set(body, found);
-  return found;
+  return text === null ? { counts: new Map(), maxUses: 0, isComplete: false } : countTypes(text);
 }
 
 function countTypes(text: string): AddedTools {

@@ -65,8 +65,8 @@ export function createCloseIdle({ database, sliceMs = 2_000 }: CloseIdleOptions)
       [projectId, idleMs],
     );
     if (!next || next.dueMs === null) return null;
-    // If the clock of a host was ahead, the last turn can be far in the future. Don't wait for that, because conversations
-    // that are opened in the meantime are due earlier.
+    // If the clock of a host was ahead, the last turn can be far in the future. Don't wait for that, because
+    // conversations that are opened in the meantime are due earlier.
     const dueMs = Math.min(next.dueMs, idleMs);
     const waitMs = dueMs <= 0 ? 0 : Math.max(dueMs, Math.min(maxGatherMs, idleMs * gatherShare));
     const [timer] = await database.query(

@@ -47,8 +47,8 @@ export async function startIdleTimers(tx: Queries, opened: readonly Pick<Convers
  */
 const overdueMinutes = 15;
 /**
- * The maximum idle time. If a check is due much later, an older version has scheduled it after a turn in the far future,
- * and we start another run, too.
+ * The maximum idle time. If a check is due much later, an older version has scheduled it after a turn in the far
+ * future, and we start another run, too.
  */
 const maxIdleDays = 1;
 

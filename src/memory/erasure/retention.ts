@@ -46,7 +46,9 @@ export function createRetention({ database, clock }: { readonly database: Databa
     /** Deletes parts that an older release left behind when it deleted their prompts. */
     releasedParts: () => deleteReleased(database),
     closedItems: inFirstDueProject(deleteRows('memory_items', `state = 'closed' and closed_at < $2::timestamptz`, 'closed_at')),
-    /** Deletes facts that have ended. They quote what a user said, like the closed memories that they were learned from. */
+    /**
+     * Deletes facts that have ended. They quote what a user said, like the closed memories that they were learned from.
+     */
     endedFacts: inFirstDueProject(deleteEndedFacts),
     batches: inFirstDueProject(deleteRows('memory_batches', `state = 'done' and finished_at < $2::timestamptz`, 'id')),
   };
@@ -69,7 +71,9 @@ export interface RetentionPeriod {
   readonly unlearned: boolean;
 }
 
-/** Deletes a batch of rows that are older than the retention period of their project, and returns how many there were. */
+/**
+ * Deletes a batch of rows that are older than the retention period of their project, and returns how many there were.
+ */
 export type DeleteBatch = (tx: Queries, period: RetentionPeriod) => Promise<number>;
 
 /** Calls `deleteBatch` for one project after the other, until there's one in which it has deleted something. */

@@ -40,8 +40,8 @@ const optionalTime = optional(time);
 const storedText = z.string().transform((text) => toPostgresText(text));
 
 /**
- * The names that the gateway writes have at most 1,200 bytes. PostgreSQL rejects index entries of more than 2,704 bytes,
- * and some entries also contain a subject, which has up to 1,024 bytes.
+ * The names that the gateway writes have at most 1,200 bytes. PostgreSQL rejects index entries of more than 2,704
+ * bytes, and some entries also contain a subject, which has up to 1,024 bytes.
  */
 const maxNameBytes = 1_500;
 

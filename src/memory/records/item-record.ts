@@ -53,9 +53,9 @@ export function wrongAfter(change: string): string {
 }
 
 /**
- * Only a person may bring an excluded memory back, so it doesn't help if a key or an end user says the same again. If the
- * project's newest memory with the same words and subject has two `wrong` ratings that nobody has overruled, the new one
- * gets two as well. Returns SQL for their number. The arguments are SQL expressions.
+ * Only a person may bring an excluded memory back, so it doesn't help if a key or an end user says the same again. If
+ * the project's newest memory with the same words and subject has two `wrong` ratings that nobody has overruled, the
+ * new one gets two as well. Returns SQL for their number. The arguments are SQL expressions.
  */
 export function inheritedWrongSql({ projectId, subject, textSha256 }: Record<'projectId' | 'subject' | 'textSha256', string>): string {
   return `coalesce(

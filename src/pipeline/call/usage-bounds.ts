@@ -250,8 +250,8 @@ function surchargedTiers(call: Call, { tierMillionths }: Price): string {
 }
 
 /**
- * Returns true if the vendor may summarize the prompt before it responds. It bills this like a request of its own, so we
- * reserve the input and the output twice.
+ * Returns true if the vendor may summarize the prompt before it responds. It bills this like a request of its own, so
+ * we reserve the input and the output twice.
  */
 function mayCompact({ body, spans: { members } }: Call): boolean {
   const management = members.get('context_management');

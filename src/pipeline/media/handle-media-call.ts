@@ -277,7 +277,9 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, pools, j
     reportAttempt(breakers, { projectId: call.caller.projectId, candidate, error, now: clock.now() });
   }
 
-  /** If a bug prevents us from computing the charge, we charge the reservation, because it would never end otherwise. */
+  /**
+   * If a bug prevents us from computing the charge, we charge the reservation, because it would never end otherwise.
+   */
   function toSettledCall(running: RunningMediaCall, end: MediaEnd): SettledCall {
     try {
       return settleMediaCall(running, end);
