@@ -72,7 +72,7 @@ function createSnapshot(config: Config, identities: CurrentConfigOptions['identi
   };
 }
 
-/** Returns the providers by name, and the members of their pools by key. */
+/** Returns providers by name, including the members of pools, which are listed by their key. */
 function listConnections(providers: Config['providers']): Record<string, ProviderConfig> {
   const members = Object.values(providers).flatMap(({ name, members: all }) =>
     all.map((each) => [memberKey(name, each.member), each] as const),

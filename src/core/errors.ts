@@ -84,7 +84,7 @@ export interface ErrorMembers {
  */
 export interface ErrorDetails {
   readonly error_code: string;
-  /** The parts of a request that the vendor doesn't support, if the request continues a thread. */
+  /** If the request continues a thread, the parts of it that the vendor doesn't support. */
   readonly unsupported?: readonly string[];
 }
 

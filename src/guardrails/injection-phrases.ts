@@ -150,7 +150,7 @@ function toPhrases({ ignore, previous, orders, reveal, prompt }: Language): Phra
   return phrases;
 }
 
-/** Matches e.g. "disregard the above and …", which works without a word for instructions. */
+/** Matches commands without a word for instructions, e.g. "disregard the above and …". */
 const everythingAbove = new RegExp(
   `\\b${notReported}(?:ignore|disregard|forget|discard)(?:ing)? (?:(?:all|everything|anything) )?(?:of )?(?:the )?(?:above|foregoing)(?: and| then| instead|[,;:])`,
   'u',

@@ -86,7 +86,7 @@ async function wholeRefusal(answer: Promise<Response>): Promise<Refusal & { read
   return { status: response.status, ...error };
 }
 
-/** Returns the vendor's requests during `work`. */
+/** Returns the requests that the vendor gets while `work` runs. */
 async function vendorRequests(work: () => Promise<unknown>): Promise<readonly string[]> {
   const before = lent().vendor.requests().length;
   await work();

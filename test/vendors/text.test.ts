@@ -50,7 +50,7 @@ function requestOf(url: string, more: Partial<TextRequest> = {}, provider: Parti
   };
 }
 
-/** Sends a request to a vendor with this response. */
+/** Calls a vendor that responds like this. */
 function ask(answer: Responder, more: Partial<TextRequest> = {}): Promise<VendorResponse> {
   return withVendor(answer, ({ url, httpClient }) => sendToVendor(httpClient, requestOf(url, more)));
 }
@@ -505,7 +505,7 @@ describe('a stream from a vendor', () => {
       await withVendor(
         (response) => {
           response.writeHead(200, eventStream).write(text);
-          // The end of the body arrives separately from its last event, because most vendors send it that way.
+          // Most vendors send the end of the body separately from its last event, so we do that too.
           setImmediate(() => response.end());
         },
         async ({ url, httpClient, received }) => {

@@ -33,7 +33,7 @@ export interface KnownRegion extends Span {
 
 const known = new WeakMap<Buffer, readonly KnownRegion[]>();
 
-/** Remembers the regions of a body, which have to be sorted and can't overlap. */
+/** Remembers the regions of a body. They have to be sorted and mustn't overlap. */
 export function rememberRegions(body: Buffer, regions: readonly KnownRegion[]): void {
   if (regions.length > 0) known.set(body, regions);
 }

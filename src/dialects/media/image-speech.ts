@@ -103,7 +103,9 @@ export function getImageCount({ n = '1' }: MediaFields): number {
 /** OpenAI's slowest speed is 0.25. */
 const maxSlowdown = 4;
 
-/** Returns how many times as long as usual the requested speed makes the speech. Never less than 1. */
+/**
+ * Returns how much longer than usual the speech gets at the requested speed, e.g. 2 for twice as long. Never below 1.
+ */
 export function getSlowdown({ speed = '1' }: MediaFields): number {
   const value = speed.length > maxSimpleLength ? null : parseJson(speed);
   return typeof value === 'number' && value > 0 && value < 1 ? Math.min(1 / value, maxSlowdown) : 1;

@@ -111,7 +111,7 @@ export async function importVotes(batch: ImportBatch, records: readonly RecordOf
   const ids = await mapIds(batch, 'memory_items', records, ({ item }) => item);
   const rows = records.flatMap(({ line, item, voter, subject, rating, voted_at }) => {
     const itemId = ids.find(item);
-    // A dry run doesn't insert memories, so it can't tell whether the memory of a vote will exist.
+    // A dry run inserts no memories, so we can't check that a vote's memory exists.
     const refusal =
       batch.refusalOf(subject, voted_at) ?? (itemId === null && writes ? 'its memory is missing, e.g. because it was erased' : null);
     if (refusal !== null) tally.refuse('vote', line, refusal);

@@ -35,7 +35,7 @@ const readTimeoutMs = 1_000;
 /** With the flag `u`, the length limit counts code points. */
 const senderSchema = z.string().regex(/^[^\0\p{Cs}]{1,256}$/u, 'must be the name of an application, 1 to 256 characters');
 
-/** Schemas of the settings, exported for interfaces that describe their input. */
+/** Schemas of the settings, for interfaces that describe their input. */
 export const memorySettingsFields = {
   enabled: z.boolean().describe('whether the project has memory'),
   only_senders: z.array(senderSchema).max(1_000).describe('applications from which memory learns; an empty list stands for all'),

@@ -90,8 +90,8 @@ export function createAttemptChain({ httpClient, findProvider, breakers, pools, 
   const now = (): number => clock.now();
 
   /**
-   * Stops waiting for the first content, and reports the attempt to the breaker if the breaker hasn't already counted
-   * it as slow.
+   * Stops waiting for the first content. Reports the attempt to the breaker, unless the breaker has already counted it
+   * as slow.
    */
   function endWait({ firstContentTimeoutMs, stream }: Call, candidate: Candidate, wait: ContentWait, end: WaitEnd): void {
     contentWaits.end(wait, end === 'content');

@@ -94,7 +94,7 @@ describe('a statement from the memory model', () => {
     expect(learned([assistant, reply], new Map())).toBe(1);
     expect(learned([assistant, reply], new Map([['c1', ['Has a dog called Tea']]]))).toBe(1);
     expect(learned([user, assistant])).toBe(1);
-    // It doesn't count either if the user's message with the same text doesn't support the statement.
+    // The user said the same text, but it doesn't support the statement, so it doesn't count.
     const question = { ...user, text: 'Do others drink oolong tea, as I do?' };
     const claim = { ...statement, text: 'Has tea in Ceylon', names: ['Ceylon'] };
     const known = { ...assistant, text: 'They drink oolong tea, as in Ceylon.' };

@@ -160,7 +160,7 @@ describe('all changes of the deletion rule', () => {
 
 describe('changes while a deletion is planned', () => {
   test.each<{ inForce: Rule; pending: Rule; days?: number | null; unlearned?: boolean; result: Rule; planned: Rule | null }>([
-    // The period in force cancels a plan, even if the plan also deletes unlearned conversations.
+    // Sending the current period cancels a plan, even one that also deletes unlearned conversations.
     { inForce: [30, false], pending: [7, true], days: 30, result: [30, false], planned: null },
     { inForce: [30, false], pending: [30, true], days: 30, result: [30, false], planned: null },
     { inForce: [null, false], pending: [7, true], days: null, result: [null, false], planned: null },
