@@ -17,7 +17,7 @@ import { memoryRequests } from '../../src/http/shapes/memory-requests.ts';
 import { parseGraceSeconds, parseKeyInput } from '../../src/keys/key-input.ts';
 import { correctionBody, itemBody, ratingBody, rememberBody, wakeUpBody } from '../../src/memory/items/item-schemas.ts';
 import { dryRunRequestSchema } from '../../src/memory/recall/dry-run.ts';
-import { defaultMemorySettings, parseMemorySettingsChange } from '../../src/memory/records/settings.ts';
+import { defaultMemorySettings, parseMemorySettingsChange } from '../../src/memory/records/settings-schema.ts';
 import { graphQuerySchema } from '../../src/memory/search/graph.ts';
 import { searchRequestSchema } from '../../src/memory/search/search.ts';
 import { parseApplicationChange } from '../../src/projects/application-settings.ts';

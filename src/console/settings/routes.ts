@@ -7,14 +7,13 @@ import { gatewayError } from '../../core/errors.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Queries } from '../../db/database.ts';
 import { countKeptUnlearned, previewRetention } from '../../memory/records/deletion-rule.ts';
+import { deletionNoticeMs, type MemorySettingsStore } from '../../memory/records/settings.ts';
 import {
-  deletionNoticeMs,
   isSameRule,
   type MemorySettings,
-  type MemorySettingsStore,
   parseMemorySettingsChange,
   type ShownMemorySettings,
-} from '../../memory/records/settings.ts';
+} from '../../memory/records/settings-schema.ts';
 import { assertNotModified } from '../../projects/optimistic-lock.ts';
 import { noErrors, type SubmittedForm } from '../frame/field-errors.ts';
 import { html } from '../frame/html.ts';

@@ -1,7 +1,7 @@
 /** Renders the memory settings, and the page that asks people to confirm a change that deletes something. */
 import { dayMs } from '../../core/time.ts';
 import { type DeletionRule, maxPreviewed, type RetentionPreview } from '../../memory/records/deletion-rule.ts';
-import type { MemorySettings, ParsedSettingsChange, ShownMemorySettings } from '../../memory/records/settings.ts';
+import type { MemorySettings, ParsedSettingsChange, ShownMemorySettings } from '../../memory/records/settings-schema.ts';
 import {
   actionButton,
   checkboxField,

@@ -14,7 +14,7 @@ import { hasOutputLimit } from '../../dialects/json/body-members.ts';
 import { routeCodecs } from '../../dialects/routes/route-codecs.ts';
 import type { KnownPrompts } from '../../memory/conversations/known-prompts.ts';
 import { receiveLargeBody } from '../../memory/conversations/large-texts.ts';
-import { isSourceRecorded, type MemorySettings } from '../../memory/records/settings.ts';
+import { isSourceRecorded, type MemorySettings } from '../../memory/records/settings-schema.ts';
 import type { CallResponse } from '../../pipeline/call/call-response.ts';
 import { startCancellation } from '../../pipeline/call/cancellation.ts';
 import type { HandleCall } from '../../pipeline/call/handle-call.ts';

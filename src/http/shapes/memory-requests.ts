@@ -5,7 +5,7 @@
  */
 import { z } from 'zod';
 import { correctionBody, itemBody, optionalSubject, rememberBody, wakeUpBody } from '../../memory/items/item-schemas.ts';
-import { memorySettingsInput } from '../../memory/records/settings.ts';
+import { memorySettingsInput } from '../../memory/records/settings-schema.ts';
 import { graphQuerySchema } from '../../memory/search/graph.ts';
 import { searchRequestSchema } from '../../memory/search/search.ts';
 

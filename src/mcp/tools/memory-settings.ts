@@ -7,12 +7,8 @@ import { type Clock, dayMs, formatTime, formatTimeOrNull } from '../../core/time
 import { count, text, time } from '../../http/openapi/schemas/primitives.ts';
 import { memoryResponses } from '../../http/shapes/memory-responses.ts';
 import { deletesMore, type RetentionPreview } from '../../memory/records/deletion-rule.ts';
-import {
-  type MemorySettingsChange,
-  memorySettingsFields,
-  type PendingDeletion,
-  type ShownMemorySettings,
-} from '../../memory/records/settings.ts';
+import type { MemorySettingsChange } from '../../memory/records/settings.ts';
+import { memorySettingsFields, type PendingDeletion, type ShownMemorySettings } from '../../memory/records/settings-schema.ts';
 import type { Access } from '../access.ts';
 import { type AnyTool, defineTool } from './tool.ts';
 

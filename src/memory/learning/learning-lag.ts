@@ -13,7 +13,7 @@
  * - messages of batches that wait for a replay, because there's a separate alert for these
  */
 import type { Queries } from '../../db/database.ts';
-import { defaultMemorySettings } from '../records/settings.ts';
+import { defaultMemorySettings } from '../records/settings-schema.ts';
 
 export interface LearningLagOptions {
   /** Null for all projects. */

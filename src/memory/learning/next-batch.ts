@@ -3,7 +3,7 @@
  * `begin-batch.ts`.
  */
 import type { Database } from '../../db/database.ts';
-import type { MemorySettings } from '../records/settings.ts';
+import type { MemorySettings } from '../records/settings-schema.ts';
 import { countWaiting, maxFailingBatches } from './begin-batch.ts';
 import { isFailingSql } from './replay.ts';
 

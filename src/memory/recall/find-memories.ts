@@ -12,7 +12,7 @@
 import type { Caller } from '../../core/call.ts';
 import { withTimeout } from '../../core/time-limit.ts';
 import type { Item } from '../records/item-record.ts';
-import type { MemorySettings } from '../records/settings.ts';
+import type { MemorySettings } from '../records/settings-schema.ts';
 import type { TextVector } from '../text/vectors.ts';
 
 export interface FoundMemory {

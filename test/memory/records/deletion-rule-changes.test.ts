@@ -6,7 +6,7 @@ import {
   isSameRule,
   parseMemorySettingsChange,
   type ShownMemorySettings,
-} from '../../../src/memory/records/settings.ts';
+} from '../../../src/memory/records/settings-schema.ts';
 
 type Rule = readonly [days: number | null, unlearned: boolean];
 type Change = Partial<DeletionRule>;
