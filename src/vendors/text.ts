@@ -3,37 +3,25 @@
  * started. If anything fails before the first chunk of a stream, we throw a VendorError, so that another model can be
  * tried. After that the stream doesn't throw anymore, but says at its end what went wrong.
  */
-import { isUtf8 } from 'node:buffer';
-import { cutText } from '../core/cut-text.ts';
 import { contextOverflowCode, VendorError } from '../core/errors.ts';
-import { characters } from '../core/json/characters.ts';
-import { asObject } from '../core/json/narrow.ts';
-import { parseJson } from '../core/json/parse.ts';
 import { largeBytes } from '../core/low-priority-thread.ts';
 import { takeInTurns } from '../core/turns.ts';
 import type { ResponseSummary, RouteCodec, StreamReader } from '../dialects/contract/route-codec.ts';
-import { parseVendorError, type VendorErrorBody } from '../dialects/contract/vendor-error.ts';
 import { decodeAwsEventStream, isAwsEventStream } from './aws-event-stream.ts';
 import { startContentTimeout } from './content-timeout.ts';
 import { holdOpening, type OpenedStream } from './hold-opening.ts';
 import type { Address, VendorHttpClient } from './http-client.ts';
-import { getHeader, isSuccess, maxErrorBytes, readRequestId, toPlainText, toReport, toStatusError } from './http-response.ts';
+import { getHeader, isSuccess, readRequestId, toReport } from './http-response.ts';
 import { sendAuthorized } from './identity/credential.ts';
 import { adaptBody, changesBodies, firstVersion, hasVersionInBody } from './request-body.ts';
 import { pathAt, requestUrl } from './request-url.ts';
 import type { HttpResponse, ResponseBody } from './response-body.ts';
 import { type ChunkReader, nextChunk, relayEvents, type StreamChunk, type StreamEnd, toStreamError } from './stream.ts';
-import { secretsOf, vendorErrorText } from './strip-secrets.ts';
+import { secretsOf } from './strip-secrets.ts';
+import { overflowError, readStatusError, toExcerpt, toVendorMessage, unusableJson } from './text-errors.ts';
 import type { Provider } from './vendor.ts';
 
-const { openBrace } = characters;
 const maxResponseBytes = 64 * 1024 * 1024;
-/** Callers get this much of the vendor's message if every model refuses. */
-const maxVendorMessageLength = 4_096;
-/** Error messages only quote this much of it, because some of them are logged. */
-const maxExcerptLength = 500;
-/** Responses with these statuses contain a message about the provider's key or account, so callers don't see it. */
-const accountStatuses: ReadonlySet<number> = new Set([401, 403]);
 
 export interface TextRequest {
   readonly provider: Provider;
@@ -190,56 +178,6 @@ function toJsonResponse(response: HttpResponse, bytes: Buffer, { provider, codec
     bytes,
     summary,
   };
-}
-
-/** Returns the error for a successful response with JSON that isn't what we asked for. */
-function unusableJson(problem: string, bytes: Buffer, status: number, provider: Provider): VendorError {
-  // Some vendors send their errors with status 200.
-  const error = bytes.length > maxErrorBytes ? null : parseVendorError(bytes);
-  if (error?.code === contextOverflowCode) return overflowError(error, provider);
-  const errorText = toExcerpt(toVendorMessage(error?.message ?? null, provider));
-  const mayBeBilled = errorText === null && looksGenerated(bytes);
-  return new VendorError('unreadable', `${problem}${errorText === null ? '' : `: ${errorText}`}`, { status, mayBeBilled });
-}
-
-/** Returns true for JSON objects, unless they are empty or say that something has failed. */
-function looksGenerated(bytes: Buffer): boolean {
-  // Don't parse large responses. Vendors don't send errors of this size as JSON.
-  if (bytes.length > maxErrorBytes) return bytes[0] === openBrace;
-  const { error, errors, success, ...others } = asObject(parseJson(bytes.toString('utf8')));
-  return Object.keys(others).length > 0 && (error ?? errors ?? null) === null && success !== false;
-}
-
-async function readStatusError(response: HttpResponse, { provider, now }: TextRequest): Promise<VendorError> {
-  // If we can't read the body, we still know the status.
-  const bytes = await response.body.readAll(maxErrorBytes).catch(() => Buffer.alloc(0));
-  const body = parseVendorError(bytes);
-  const errorText = accountStatuses.has(response.status) ? null : toVendorMessage(body.message ?? plainTextBody(response, bytes), provider);
-  return toStatusError({ response, bytes, body, errorText, maxExcerptLength, secrets: secretsOf(provider), now: now() });
-}
-
-/**
- * Creates the same error as for a 400. We need this because some vendors respond with 200 before they notice that the
- * prompt is too long.
- */
-function overflowError(body: VendorErrorBody, provider: Provider): VendorError {
-  const vendorMessage = toVendorMessage(body.message, provider);
-  const message = toExcerpt(vendorMessage) ?? 'the prompt is too long for the model';
-  return new VendorError('status', message, { status: 400, vendorMessage, report: toReport(body, secretsOf(provider)) });
-}
-
-function toVendorMessage(text: string | null, provider: Provider): string | null {
-  return text === null ? null : vendorErrorText(text, provider, maxVendorMessageLength);
-}
-
-function toExcerpt(vendorMessage: string | null): string | null {
-  return vendorMessage === null ? null : cutText(vendorMessage, maxExcerptLength);
-}
-
-/** Returns the text of an error that isn't JSON. Proxies in front of vendors often send plain text or HTML. */
-function plainTextBody(response: HttpResponse, bytes: Buffer): string | null {
-  const isText = /^text\//i.test(getHeader(response, 'content-type') ?? 'text/plain') && isUtf8(bytes);
-  return isText ? toPlainText(bytes.toString('utf8')).trim() || null : null;
 }
 
 async function openStream(
